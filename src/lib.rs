@@ -1,0 +1,13 @@
+//! What fills TPU and GPU memory at the peak of a JAX/XLA program, why, and what to change.
+#[allow(missing_docs, clippy::all)]
+pub mod proto {
+    //! Generated protobuf types; see `proto/README.md`.
+    pub mod xplane {
+        //! Profiler trace container.
+        include!(concat!(env!("OUT_DIR"), "/xpeak.xplane.rs"));
+    }
+    pub mod hlo {
+        //! XLA programs and buffer assignment.
+        include!(concat!(env!("OUT_DIR"), "/xpeak.hlo.rs"));
+    }
+}
