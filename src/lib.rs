@@ -1,5 +1,14 @@
 //! What fills TPU and GPU memory at the peak of a JAX/XLA program, why, and what to change.
-#[allow(missing_docs, clippy::all)]
+
+pub mod analysis;
+pub mod decode;
+mod error;
+pub mod model;
+pub mod units;
+
+pub use error::{Diagnostic, Error, Result, Severity};
+
+#[allow(missing_docs, missing_debug_implementations, clippy::all)]
 pub mod proto {
     //! Generated protobuf types; see `proto/README.md`.
     pub mod xplane {

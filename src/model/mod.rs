@@ -1,0 +1,48 @@
+//! The program as xpeak sees it: frozen tables that borrow their text from the file.
+//!
+//! What holds after decoding: every handle ([`InstructionId`], [`ComputationId`], [`BufferId`],
+//! [`AllocationId`]) that a table holds is in range for its program. References that the file
+//! makes to things it does not have are `None` or left out, and reported as diagnostics.
+
+mod buffer;
+mod device;
+mod element;
+mod ids;
+mod module;
+mod shape;
+mod stack;
+
+pub use buffer::{
+    AllocationKind, AssignedBuffer, BufferAllocation, BufferAssignment, HeapEvent, HeapEventKind,
+    HeapTrace, LogicalBuffer, MemorySpace,
+};
+pub use device::{capacity_of, Device};
+pub use element::ElementType;
+pub use ids::{AllocationId, BufferId, ComputationId, InstructionId};
+pub use module::{
+    BufferDonor, HloComputation, HloInstruction, HloModule, InputOutputAlias, SourceLine,
+};
+pub use shape::{Layout, PhysicalDimension, Shape};
+pub use stack::StackFrameIndex;
+
+use crate::error::Diagnostic;
+
+/// One compiled (or only traced) program.
+#[derive(Debug, Default)]
+pub struct Program<'a> {
+    /// The module.
+    pub module: HloModule<'a>,
+    /// Where everything lies in memory; `None` in files written before buffer assignment.
+    pub assignment: Option<BufferAssignment<'a>>,
+    /// What was wrong with the file.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl<'a> Program<'a> {
+    /// Shape of what a logical buffer holds; `None` if the file does not say.
+    pub fn buffer_shape(&self, id: BufferId) -> Option<Shape> {
+        let assignment = self.assignment.as_ref()?;
+        let instruction = assignment.buffer(id).instruction?;
+        self.module.shape(instruction).leaf(assignment.shape_index(id)).cloned()
+    }
+}

@@ -1,0 +1,109 @@
+//! Our figures against XProf's Memory Viewer and the compiler's own, to the byte.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use xpeak::analysis::{peak_snapshot, space_usage};
+use xpeak::decode::{decode_program, HloContainer};
+use xpeak::model::{MemorySpace, Program};
+
+const MIB: f64 = 1048576.0;
+
+fn folders() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    ["samples", "../shared/corpus/programs"]
+        .iter()
+        .filter_map(|f| std::fs::read_dir(root.join(f)).ok())
+        .flatten()
+        .map(|e| e.unwrap().path())
+        .filter(|p| p.join("xprof.json").is_file())
+        .collect()
+}
+
+fn json(path: &Path) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+fn dump_of(folder: &Path) -> Option<PathBuf> {
+    let mut found: Vec<PathBuf> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .filter(|p| p.to_string_lossy().ends_with("after_optimizations.hlo.pb"))
+        .collect();
+    found.sort();
+    found.pop()
+}
+
+fn to_bytes(mib: &Value) -> u64 {
+    (mib.as_f64().unwrap_or(0.0) * MIB).round() as u64
+}
+
+fn check(name: &str, program: &Program<'_>, spaces: &Value, errors: &mut Vec<String>) -> usize {
+    let assignment = program.assignment.as_ref().unwrap();
+    let mut checked = 0;
+    for (color, expected) in spaces.as_object().unwrap() {
+        // XProf sums overlapping addresses of on-chip memory: documented difference.
+        let usage = space_usage(assignment, MemorySpace(color.parse().unwrap()));
+        if usage.arenas.iter().any(|a| a.is_union) {
+            continue;
+        }
+        let snapshot = peak_snapshot(program, &usage);
+        let mut want = |what: &str, ours: u64, theirs: u64| {
+            checked += 1;
+            if ours != theirs {
+                errors.push(format!("{name} space {color} {what}: {ours}, XProf {theirs}"));
+            }
+        };
+        want("peak", usage.peak_bytes(), to_bytes(&expected["peakHeapMib"]));
+        want("allocated", usage.allocated_bytes, to_bytes(&expected["totalBufferAllocationMib"]));
+        want(
+            "indefinite",
+            usage.indefinite_bytes,
+            to_bytes(&expected["indefiniteBufferAllocationMib"]),
+        );
+        let sum: u64 = snapshot.buffers.iter().map(|b| b.counted_bytes).sum();
+        want("sum of buffers", sum, usage.peak_bytes());
+        let mut theirs: Vec<(u64, u64)> = Vec::new();
+        if let Some(buffers) = expected["buffers"].as_array() {
+            for b in buffers {
+                let size = to_bytes(&b["mib"]);
+                if size >= 16384 && b["id"].as_i64().unwrap_or(-1) >= 0 {
+                    theirs.push((size, to_bytes(&b["unpadded_mib"])));
+                }
+            }
+        }
+        let mut ours: Vec<(u64, u64)> = snapshot
+            .buffers
+            .iter()
+            .filter(|b| b.size_bytes >= 16384)
+            .map(|b| (b.size_bytes, b.unpadded_bytes))
+            .collect();
+        theirs.sort_unstable();
+        ours.sort_unstable();
+        if ours != theirs {
+            let extra: Vec<_> = ours.iter().filter(|x| !theirs.contains(x)).take(5).collect();
+            let lost: Vec<_> = theirs.iter().filter(|x| !ours.contains(x)).take(5).collect();
+            errors.push(format!(
+                "{name} space {color}: {} buffers, XProf {}; only ours {extra:?}, only XProf {lost:?}",
+                ours.len(),
+                theirs.len()
+            ));
+        }
+    }
+    checked
+}
+
+#[test]
+fn every_figure_equals_xprofs() {
+    let mut errors = Vec::new();
+    let mut checked = 0;
+    for folder in folders() {
+        let Some(dump) = dump_of(&folder) else { continue };
+        let bytes = std::fs::read(&dump).unwrap();
+        let program = decode_program(&bytes, HloContainer::Proto).unwrap();
+        let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+        checked += check(&name, &program, &json(&folder.join("xprof.json")), &mut errors);
+    }
+    assert!(errors.is_empty(), "{}\n{} errors", errors.join("\n"), errors.len());
+    assert!(checked > 0, "nothing was checked");
+}
