@@ -78,22 +78,34 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl Error {
     /// A reading error of `path`.
     pub fn io(path: impl AsRef<Path>, source: std::io::Error) -> Self {
-        Error::Io { path: path.as_ref().to_path_buf(), source }
+        Error::Io {
+            path: path.as_ref().to_path_buf(),
+            source,
+        }
     }
 
     /// A writing error of `path`.
     pub fn output(path: impl AsRef<Path>, source: std::io::Error) -> Self {
-        Error::Output { path: path.as_ref().to_path_buf(), source }
+        Error::Output {
+            path: path.as_ref().to_path_buf(),
+            source,
+        }
     }
 
     /// Something absent, and what to do.
     pub fn missing(what: impl Into<String>, hint: impl Into<String>) -> Self {
-        Error::Missing { what: what.into(), hint: hint.into() }
+        Error::Missing {
+            what: what.into(),
+            hint: hint.into(),
+        }
     }
 
     /// A bad option or argument.
     pub fn usage(what: impl Into<String>, hint: impl Into<String>) -> Self {
-        Error::Usage { what: what.into(), hint: hint.into() }
+        Error::Usage {
+            what: what.into(),
+            hint: hint.into(),
+        }
     }
 
     /// The hint that goes with the error, if any.
@@ -154,7 +166,12 @@ pub struct Diagnostic {
 impl Diagnostic {
     /// A diagnostic that is not yet tied to a file.
     pub fn new(severity: Severity, code: &'static str, message: impl Into<String>) -> Self {
-        Diagnostic { severity, code, message: message.into(), path: None }
+        Diagnostic {
+            severity,
+            code,
+            message: message.into(),
+            path: None,
+        }
     }
 
     /// A warning.

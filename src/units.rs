@@ -83,7 +83,9 @@ pub fn count(n: u64) -> String {
 /// and T are binary. `None` for anything else, a negative number, or one beyond 2^64.
 pub fn parse_size(text: &str) -> Option<u64> {
     let text = text.trim();
-    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let split = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let shift = match unit.trim().to_ascii_lowercase().as_str() {
         "" | "b" | "bytes" => 0,
@@ -126,7 +128,16 @@ mod tests {
         assert_eq!(parse_size("16G"), Some(16 << 30));
         assert_eq!(parse_size("512 MiB"), Some(512 << 20));
         assert_eq!(parse_size("84942979072"), Some(84_942_979_072));
-        for bad in ["", "G", "-1", "1.5", "1e9", "1X", "99999999999999999999", "1.2.3G"] {
+        for bad in [
+            "",
+            "G",
+            "-1",
+            "1.5",
+            "1e9",
+            "1X",
+            "99999999999999999999",
+            "1.2.3G",
+        ] {
             assert_eq!(parse_size(bad), None, "{bad}");
         }
     }

@@ -51,11 +51,21 @@ fn check(name: &str, program: &Program<'_>, spaces: &Value, errors: &mut Vec<Str
         let mut want = |what: &str, ours: u64, theirs: u64| {
             checked += 1;
             if ours != theirs {
-                errors.push(format!("{name} space {color} {what}: {ours}, XProf {theirs}"));
+                errors.push(format!(
+                    "{name} space {color} {what}: {ours}, XProf {theirs}"
+                ));
             }
         };
-        want("peak", usage.peak_bytes(), to_bytes(&expected["peakHeapMib"]));
-        want("allocated", usage.allocated_bytes, to_bytes(&expected["totalBufferAllocationMib"]));
+        want(
+            "peak",
+            usage.peak_bytes(),
+            to_bytes(&expected["peakHeapMib"]),
+        );
+        want(
+            "allocated",
+            usage.allocated_bytes,
+            to_bytes(&expected["totalBufferAllocationMib"]),
+        );
         want(
             "indefinite",
             usage.indefinite_bytes,
@@ -81,8 +91,16 @@ fn check(name: &str, program: &Program<'_>, spaces: &Value, errors: &mut Vec<Str
         theirs.sort_unstable();
         ours.sort_unstable();
         if ours != theirs {
-            let extra: Vec<_> = ours.iter().filter(|x| !theirs.contains(x)).take(5).collect();
-            let lost: Vec<_> = theirs.iter().filter(|x| !ours.contains(x)).take(5).collect();
+            let extra: Vec<_> = ours
+                .iter()
+                .filter(|x| !theirs.contains(x))
+                .take(5)
+                .collect();
+            let lost: Vec<_> = theirs
+                .iter()
+                .filter(|x| !ours.contains(x))
+                .take(5)
+                .collect();
             errors.push(format!(
                 "{name} space {color}: {} buffers, XProf {}; only ours {extra:?}, only XProf {lost:?}",
                 ours.len(),
@@ -98,12 +116,24 @@ fn every_figure_equals_xprofs() {
     let mut errors = Vec::new();
     let mut checked = 0;
     for folder in folders() {
-        let Some(dump) = dump_of(&folder) else { continue };
+        let Some(dump) = dump_of(&folder) else {
+            continue;
+        };
         let bytes = std::fs::read(&dump).unwrap();
         let program = decode_program(&bytes, HloContainer::Proto).unwrap();
         let name = folder.file_name().unwrap().to_string_lossy().into_owned();
-        checked += check(&name, &program, &json(&folder.join("xprof.json")), &mut errors);
+        checked += check(
+            &name,
+            &program,
+            &json(&folder.join("xprof.json")),
+            &mut errors,
+        );
     }
-    assert!(errors.is_empty(), "{}\n{} errors", errors.join("\n"), errors.len());
+    assert!(
+        errors.is_empty(),
+        "{}\n{} errors",
+        errors.join("\n"),
+        errors.len()
+    );
     assert!(checked > 0, "nothing was checked");
 }

@@ -61,7 +61,9 @@ impl PeakBuffer {
 impl PeakSnapshot {
     /// Sum of the data at the peak.
     pub fn unpadded_bytes(&self) -> u64 {
-        self.buffers.iter().fold(0, |s, b| s.saturating_add(b.unpadded_bytes))
+        self.buffers
+            .iter()
+            .fold(0, |s, b| s.saturating_add(b.unpadded_bytes))
     }
 }
 
@@ -73,7 +75,9 @@ pub fn peak_snapshot(program: &Program<'_>, usage: &SpaceUsage) -> PeakSnapshot 
         instruction_name: String::new(),
         instruction: None,
     };
-    let Some(assignment) = &program.assignment else { return out };
+    let Some(assignment) = &program.assignment else {
+        return out;
+    };
     whole_program_buffers(program, assignment, usage, &mut out.buffers);
     for (i, arena) in usage.arenas.iter().enumerate() {
         arena_buffers(program, assignment, usage, i, &mut out.buffers);
@@ -85,7 +89,13 @@ pub fn peak_snapshot(program: &Program<'_>, usage: &SpaceUsage) -> PeakSnapshot 
         }
     }
     let id = |b: &PeakBuffer| b.buffer.map(|b| assignment.buffer(b).id);
-    out.buffers.sort_by_key(|b| (Reverse(b.size_bytes), id(b).unwrap_or(i64::MAX), b.allocation));
+    out.buffers.sort_by_key(|b| {
+        (
+            Reverse(b.size_bytes),
+            id(b).unwrap_or(i64::MAX),
+            b.allocation,
+        )
+    });
     out
 }
 
@@ -114,7 +124,12 @@ fn instruction_named(program: &Program<'_>, event: &HeapEvent<'_>) -> Option<Ins
         .filter(|&i| program.module.instruction(i).name == event.instruction_name);
     defines.or_else(|| {
         let named = |i: &crate::model::HloInstruction<'_>| i.name == event.instruction_name;
-        program.module.instructions.iter().position(named).map(|i| InstructionId(i as u32))
+        program
+            .module
+            .instructions
+            .iter()
+            .position(named)
+            .map(|i| InstructionId(i as u32))
     })
 }
 
@@ -130,7 +145,14 @@ fn whole_program_buffers(
             continue;
         }
         let buffer = naming_buffer(program, assignment, id);
-        out.push(describe(program, assignment, buffer, Some(id), a.size_bytes, a.kind));
+        out.push(describe(
+            program,
+            assignment,
+            buffer,
+            Some(id),
+            a.size_bytes,
+            a.kind,
+        ));
     }
 }
 
@@ -148,9 +170,17 @@ fn naming_buffer(
         let is_parameter = buffer
             .instruction
             .is_some_and(|i| program.module.instruction(i).opcode == "parameter");
-        (Reverse(of_parameter && is_parameter), Reverse(buffer.size_bytes), buffer.id)
+        (
+            Reverse(of_parameter && is_parameter),
+            Reverse(buffer.size_bytes),
+            buffer.id,
+        )
     };
-    assignment.assigned(id).iter().map(|a| a.buffer).min_by_key(|&b| rank(b))
+    assignment
+        .assigned(id)
+        .iter()
+        .map(|a| a.buffer)
+        .min_by_key(|&b| rank(b))
 }
 
 fn describe(
@@ -198,14 +228,24 @@ fn arena_buffers(
     } else {
         let (trace, shift) = trace_of_point(assignment, arena);
         let names = last_names(assignment, trace, arena.peak_point - shift);
-        for r in arena.ranges.iter().filter(|r| (r.start..r.end).contains(&arena.peak_point)) {
+        for r in arena
+            .ranges
+            .iter()
+            .filter(|r| (r.start..r.end).contains(&arena.peak_point))
+        {
             let canonical = assignment.buffer(r.buffer);
             if canonical.size_bytes == 0 {
                 continue;
             }
             let named = names.get(&r.buffer).copied().unwrap_or(r.buffer);
-            let mut b =
-                describe(program, assignment, Some(named), arena.allocation, canonical.size_bytes, kind);
+            let mut b = describe(
+                program,
+                assignment,
+                Some(named),
+                arena.allocation,
+                canonical.size_bytes,
+                kind,
+            );
             b.canonical = Some(r.buffer);
             b.offset_bytes = canonical.offset_bytes;
             b.live = Some((r.start, r.end));
@@ -215,8 +255,10 @@ fn arena_buffers(
             count_overlaps_once(out.get_mut(from..).unwrap_or_default());
         }
     }
-    let counted =
-        out.iter().skip(from).fold(0u64, |s, b| s.saturating_add(b.counted_bytes));
+    let counted = out
+        .iter()
+        .skip(from)
+        .fold(0u64, |s, b| s.saturating_add(b.counted_bytes));
     if arena.peak_bytes > counted {
         out.push(describe(
             program,
@@ -273,7 +315,10 @@ fn count_overlaps_once(buffers: &mut [PeakBuffer]) {
     let end = |b: &PeakBuffer| b.offset_bytes.saturating_add(b.size_bytes);
     let mut order: Vec<usize> = (0..buffers.len()).collect();
     order.sort_by_key(|&i| (Reverse(buffers[i].size_bytes), buffers[i].buffer));
-    let ends = buffers.iter().flat_map(|b| [b.offset_bytes, end(b)]).collect();
+    let ends = buffers
+        .iter()
+        .flat_map(|b| [b.offset_bytes, end(b)])
+        .collect();
     let mut union = super::union::RangeUnion::new(ends);
     for i in order {
         let before = union.covered();

@@ -41,7 +41,10 @@ pub fn replay(assignment: &BufferAssignment<'_>, trace: &HeapTrace<'_>) -> Repla
     let mut root: Vec<u32> = vec![UNKNOWN; count];
     let mut references: Vec<u32> = vec![0; count];
     let mut open: Vec<u32> = vec![UNKNOWN; count];
-    let mut out = Replay { heap_bytes: Vec::with_capacity(trace.events.len()), ..Replay::default() };
+    let mut out = Replay {
+        heap_bytes: Vec::with_capacity(trace.events.len()),
+        ..Replay::default()
+    };
     let mut live = 0u64;
     let size = |b: u32| assignment.buffer(BufferId(b)).size_bytes;
     let end = trace.events.len() as u32;
@@ -54,7 +57,11 @@ pub fn replay(assignment: &BufferAssignment<'_>, trace: &HeapTrace<'_>) -> Repla
                 if references[r as usize] == 1 {
                     live = live.saturating_add(size(r));
                     open[r as usize] = out.ranges.len() as u32;
-                    out.ranges.push(LiveRange { buffer: BufferId(r), start: point, end });
+                    out.ranges.push(LiveRange {
+                        buffer: BufferId(r),
+                        start: point,
+                        end,
+                    });
                 }
             };
             match event.kind {
@@ -62,8 +69,14 @@ pub fn replay(assignment: &BufferAssignment<'_>, trace: &HeapTrace<'_>) -> Repla
                     root[at] = b;
                     raise(b);
                 }
-                HeapEventKind::ShareWith { canonical: Some(BufferId(c)) } => {
-                    let r = if root[c as usize] == UNKNOWN { c } else { root[c as usize] };
+                HeapEventKind::ShareWith {
+                    canonical: Some(BufferId(c)),
+                } => {
+                    let r = if root[c as usize] == UNKNOWN {
+                        c
+                    } else {
+                        root[c as usize]
+                    };
                     root[at] = r;
                     raise(r);
                 }
@@ -106,7 +119,9 @@ pub fn last_names(
     let mut names = rustc_hash::FxHashMap::default();
     let known = |b: BufferId| b.index() < assignment.logical_buffers.len();
     for event in trace.events.iter().take(point as usize + 1) {
-        let Some(b) = event.buffer.filter(|b| known(*b)) else { continue };
+        let Some(b) = event.buffer.filter(|b| known(*b)) else {
+            continue;
+        };
         match event.kind {
             HeapEventKind::Alloc => {
                 root.insert(b, b);
@@ -155,7 +170,9 @@ mod tests {
                     kind: match k {
                         'a' => HeapEventKind::Alloc,
                         'f' => HeapEventKind::Free,
-                        _ => HeapEventKind::ShareWith { canonical: Some(BufferId(c)) },
+                        _ => HeapEventKind::ShareWith {
+                            canonical: Some(BufferId(c)),
+                        },
                     },
                     buffer: Some(BufferId(b)),
                     instruction_name: "",
@@ -170,12 +187,26 @@ mod tests {
         let a = assignment(&[10, 20, 20]);
         let r = replay(
             &a,
-            &trace(&[('a', 0, 0), ('a', 1, 0), ('f', 1, 0), ('a', 2, 0), ('f', 2, 0), ('f', 0, 0)]),
+            &trace(&[
+                ('a', 0, 0),
+                ('a', 1, 0),
+                ('f', 1, 0),
+                ('a', 2, 0),
+                ('f', 2, 0),
+                ('f', 0, 0),
+            ]),
         );
         assert_eq!(r.heap_bytes, [10, 30, 10, 30, 10, 0]);
         assert_eq!((r.peak_point, r.peak_bytes), (1, 30));
         assert_eq!(r.ranges.len(), 3);
-        assert_eq!(r.ranges[0], LiveRange { buffer: BufferId(0), start: 0, end: 5 });
+        assert_eq!(
+            r.ranges[0],
+            LiveRange {
+                buffer: BufferId(0),
+                start: 0,
+                end: 5
+            }
+        );
     }
 
     #[test]
@@ -200,7 +231,10 @@ mod tests {
     #[test]
     fn a_free_too_many_changes_nothing() {
         let a = assignment(&[10]);
-        let r = replay(&a, &trace(&[('f', 0, 0), ('a', 0, 0), ('f', 0, 0), ('f', 0, 0)]));
+        let r = replay(
+            &a,
+            &trace(&[('f', 0, 0), ('a', 0, 0), ('f', 0, 0), ('f', 0, 0)]),
+        );
         assert_eq!(r.heap_bytes, [0, 10, 0, 0]);
         assert_eq!(r.unbalanced_frees, 2);
     }

@@ -85,9 +85,14 @@ impl SpaceUsage {
     /// Live bytes of the whole space at each program point of the main arena: whole-program bytes,
     /// its heap, and the other arenas at their largest.
     pub fn timeline(&self) -> Vec<u64> {
-        let Some(main) = self.main_arena() else { return Vec::new() };
+        let Some(main) = self.main_arena() else {
+            return Vec::new();
+        };
         let base = self.peak_bytes().saturating_sub(main.peak_bytes);
-        main.heap_bytes.iter().map(|b| b.saturating_add(base)).collect()
+        main.heap_bytes
+            .iter()
+            .map(|b| b.saturating_add(base))
+            .collect()
     }
 }
 
@@ -133,13 +138,21 @@ pub fn space_usage(assignment: &BufferAssignment<'_>, space: MemorySpace) -> Spa
     }
     for id in arenas {
         let traces = traces_of.remove(&id).unwrap_or_default();
-        out.arenas.push(arena_usage(assignment, id, traces, &mut out.diagnostics));
+        out.arenas
+            .push(arena_usage(assignment, id, traces, &mut out.diagnostics));
     }
     // The largest heap first; an arena without a trace has no points to show.
     out.arenas.sort_by_key(|a| {
-        (a.heap_bytes.is_empty(), std::cmp::Reverse(a.peak_bytes), a.allocation)
+        (
+            a.heap_bytes.is_empty(),
+            std::cmp::Reverse(a.peak_bytes),
+            a.allocation,
+        )
     });
-    out.heap_peak_bytes = out.arenas.iter().fold(0, |s, a| s.saturating_add(a.peak_bytes));
+    out.heap_peak_bytes = out
+        .arenas
+        .iter()
+        .fold(0, |s, a| s.saturating_add(a.peak_bytes));
     out
 }
 
@@ -217,14 +230,21 @@ fn count_addresses_once(assignment: &BufferAssignment<'_>, r: &mut Replay) {
         let b = assignment.buffer(range.buffer);
         (b.offset_bytes, b.offset_bytes.saturating_add(b.size_bytes))
     };
-    let ends = r.ranges.iter().flat_map(|x| <[u64; 2]>::from(span(x))).collect();
+    let ends = r
+        .ranges
+        .iter()
+        .flat_map(|x| <[u64; 2]>::from(span(x)))
+        .collect();
     let mut union = RangeUnion::new(ends);
     let mut freed: Vec<usize> = (0..r.ranges.len()).collect();
     freed.sort_by_key(|&i| r.ranges[i].end);
     let (mut started, mut ended) = (0, 0);
     (r.peak_bytes, r.peak_point) = (0, 0);
     for (point, heap) in r.heap_bytes.iter_mut().enumerate() {
-        while let Some(&i) = freed.get(ended).filter(|&&i| r.ranges[i].end as usize <= point) {
+        while let Some(&i) = freed
+            .get(ended)
+            .filter(|&&i| r.ranges[i].end as usize <= point)
+        {
             let (a, b) = span(&r.ranges[i]);
             union.remove(a, b);
             ended += 1;

@@ -16,7 +16,10 @@ impl RangeUnion {
         ends.sort_unstable();
         ends.dedup();
         let leaves = ends.len().saturating_sub(1).max(1);
-        RangeUnion { coordinates: ends, nodes: vec![(0, 0); 4 * leaves] }
+        RangeUnion {
+            coordinates: ends,
+            nodes: vec![(0, 0); 4 * leaves],
+        }
     }
 
     /// Covered length now.
@@ -35,9 +38,10 @@ impl RangeUnion {
     }
 
     fn change(&mut self, start: u64, end: u64, add: bool) {
-        let (Ok(a), Ok(b)) =
-            (self.coordinates.binary_search(&start), self.coordinates.binary_search(&end))
-        else {
+        let (Ok(a), Ok(b)) = (
+            self.coordinates.binary_search(&start),
+            self.coordinates.binary_search(&end),
+        ) else {
             return;
         };
         if a < b {
@@ -49,7 +53,11 @@ impl RangeUnion {
     fn update(&mut self, n: usize, lo: usize, hi: usize, a: usize, b: usize, add: bool) {
         if a <= lo && hi <= b {
             let count = &mut self.nodes[n].0;
-            *count = if add { *count + 1 } else { count.saturating_sub(1) };
+            *count = if add {
+                *count + 1
+            } else {
+                count.saturating_sub(1)
+            };
         } else {
             let mid = lo + (hi - lo) / 2;
             if a < mid {

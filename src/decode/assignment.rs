@@ -17,7 +17,10 @@ pub(super) fn decode_assignment<'a>(
     diagnostics: &mut Vec<Diagnostic>,
 ) -> WireResult<BufferAssignment<'a>> {
     let mut out = BufferAssignment::default();
-    let mut names = NameLookup { module, table: None };
+    let mut names = NameLookup {
+        module,
+        table: None,
+    };
     let mut traces: Vec<&'a [u8]> = Vec::new();
     let mut allocations: Vec<&'a [u8]> = Vec::new();
     let mut undefined = 0usize;
@@ -38,12 +41,12 @@ pub(super) fn decode_assignment<'a>(
     let ids = IdTable::new(&out.logical_buffers);
     let mut unassigned = 0usize;
     for (at, b) in allocations.into_iter().enumerate() {
-        unassigned += allocation(b, &ids, &mut out)
-            .map_err(|e| e.within("buffer_allocations", Some(at)))?;
+        unassigned +=
+            allocation(b, &ids, &mut out).map_err(|e| e.within("buffer_allocations", Some(at)))?;
     }
     for (at, b) in traces.into_iter().enumerate() {
-        let trace = heap_trace(b, &ids, &out)
-            .map_err(|e| e.within("heap_simulator_traces", Some(at)))?;
+        let trace =
+            heap_trace(b, &ids, &out).map_err(|e| e.within("heap_simulator_traces", Some(at)))?;
         if trace.unknown_buffers > 0 {
             diagnostics.push(Diagnostic::warning(
                 "unknown_buffer",
@@ -59,7 +62,9 @@ pub(super) fn decode_assignment<'a>(
     if undefined > 0 {
         diagnostics.push(Diagnostic::warning(
             "unknown_instruction",
-            format!("{undefined} logical buffers name an instruction that the module does not have"),
+            format!(
+                "{undefined} logical buffers name an instruction that the module does not have"
+            ),
         ));
     }
     if unassigned > 0 {
@@ -83,7 +88,9 @@ impl NameLookup<'_, '_> {
         self.table
             .get_or_insert_with(|| {
                 let numbered = module.instructions.iter().enumerate();
-                numbered.map(|(i, x)| (x.name, InstructionId(i as u32))).collect()
+                numbered
+                    .map(|(i, x)| (x.name, InstructionId(i as u32)))
+                    .collect()
             })
             .get(name)
             .copied()
@@ -100,7 +107,9 @@ impl IdTable {
     fn new(buffers: &[LogicalBuffer]) -> Self {
         let max = buffers.iter().map(|b| b.id).max().unwrap_or(0);
         let min = buffers.iter().map(|b| b.id).min().unwrap_or(0);
-        let limit = (buffers.len() as i64).saturating_mul(4).saturating_add(1024);
+        let limit = (buffers.len() as i64)
+            .saturating_mul(4)
+            .saturating_add(1024);
         let numbered = buffers.iter().enumerate().map(|(i, b)| (b.id, i as u32));
         if min >= 0 && max < limit {
             let mut table = vec![u32::MAX; max as usize + 1];
@@ -117,9 +126,10 @@ impl IdTable {
 
     fn get(&self, id: i64) -> Option<BufferId> {
         match self {
-            IdTable::Dense(t) => {
-                t.get(usize::try_from(id).ok()?).copied().filter(|&i| i != u32::MAX)
-            }
+            IdTable::Dense(t) => t
+                .get(usize::try_from(id).ok()?)
+                .copied()
+                .filter(|&i| i != u32::MAX),
             IdTable::Sparse(t) => t.get(&id).copied(),
         }
         .map(BufferId)
@@ -178,11 +188,7 @@ fn logical_buffer(
 }
 
 /// Adds one allocation; returns how many of its entries name unknown buffers.
-fn allocation(
-    bytes: &[u8],
-    ids: &IdTable,
-    out: &mut BufferAssignment<'_>,
-) -> WireResult<usize> {
+fn allocation(bytes: &[u8], ids: &IdTable, out: &mut BufferAssignment<'_>) -> WireResult<usize> {
     let this = AllocationId(out.allocations.len() as u32);
     let from = out.assigned.len() as u32;
     let (mut index, mut size_bytes, mut space) = (0, 0, MemorySpace(0));
@@ -239,7 +245,10 @@ fn allocation(
         () => AllocationKind::Temporary,
     };
     if out.allocations.len() >= u32::MAX as usize / 2 {
-        return Err(WireError::new("more allocations than xpeak can number", bytes));
+        return Err(WireError::new(
+            "more allocations than xpeak can number",
+            bytes,
+        ));
     }
     out.allocations.push(BufferAllocation {
         index,
@@ -297,7 +306,9 @@ fn heap_event<'a>(bytes: &'a [u8], ids: &IdTable) -> WireResult<HeapEvent<'a>> {
         kind: match kind {
             0 => HeapEventKind::Alloc,
             1 => HeapEventKind::Free,
-            _ => HeapEventKind::ShareWith { canonical: ids.get(canonical) },
+            _ => HeapEventKind::ShareWith {
+                canonical: ids.get(canonical),
+            },
         },
         buffer: ids.get(buffer),
         instruction_name,

@@ -73,7 +73,8 @@ impl<'a> HloInstruction<'a> {
                 (49, Value::Bytes(b)) => explicit.push(replica_group(b)),
                 (52, Value::Bytes(b)) => {
                     let pair = integers_by_field(b);
-                    a.source_target_pairs.push((first(&pair, 1), first(&pair, 2)));
+                    a.source_target_pairs
+                        .push((first(&pair, 1), first(&pair, 2)));
                 }
                 (68, Value::Bytes(b)) => {
                     a.frontend_attributes = decode_attributes(b).unwrap_or_default();
@@ -128,7 +129,10 @@ fn integers_by_field(bytes: &[u8]) -> Vec<(u32, i64)> {
 }
 
 fn first(numbers: &[(u32, i64)], field: u32) -> i64 {
-    numbers.iter().find(|(f, _)| *f == field).map_or(0, |(_, n)| *n)
+    numbers
+        .iter()
+        .find(|(f, _)| *f == field)
+        .map_or(0, |(_, n)| *n)
 }
 
 fn device_list(bytes: &[u8]) -> Option<CollectiveGroups> {

@@ -26,7 +26,11 @@ pub fn decode_program(bytes: &[u8], container: HloContainer) -> WireResult<Progr
     let mut diagnostics = Vec::new();
     if container == HloContainer::Module {
         let module = decode_module(bytes, &mut diagnostics)?;
-        return Ok(Program { module, assignment: None, diagnostics });
+        return Ok(Program {
+            module,
+            assignment: None,
+            diagnostics,
+        });
     }
     if container == HloContainer::Snapshot {
         let inner = first_message(bytes, 1)?;
@@ -79,7 +83,11 @@ pub fn decode_program(bytes: &[u8], container: HloContainer) -> WireResult<Progr
             // An assignment without a single allocation says nothing.
             .filter(|a| !a.allocations.is_empty())
     });
-    Ok(Program { module, assignment, diagnostics })
+    Ok(Program {
+        module,
+        assignment,
+        diagnostics,
+    })
 }
 
 /// The bytes of the last field `number` of a message (the last one counts).

@@ -16,7 +16,11 @@ pub(super) fn decode_module<'a>(
     diagnostics: &mut Vec<Diagnostic>,
 ) -> WireResult<HloModule<'a>> {
     let mut reader = Reader::default();
-    let mut module = HloModule { replica_count: 1, num_partitions: 1, ..HloModule::default() };
+    let mut module = HloModule {
+        replica_count: 1,
+        num_partitions: 1,
+        ..HloModule::default()
+    };
     let mut entry_name = "";
     let mut entry_id = None;
     let mut schedules: Vec<(i64, &'a [u8])> = Vec::new();
@@ -65,12 +69,23 @@ pub(super) fn decode_module<'a>(
     module.entry = entry_id
         .and_then(by_wire)
         .or_else(|| {
-            let at = module.computations.iter().position(|c| c.name == entry_name)?;
+            let at = module
+                .computations
+                .iter()
+                .position(|c| c.name == entry_name)?;
             Some(ComputationId(at as u32))
         })
-        .or_else(|| module.computations.len().checked_sub(1).map(|i| ComputationId(i as u32)));
-    module.schedule =
-        schedules.into_iter().filter_map(|(id, b)| Some((by_wire(id)?, b))).collect();
+        .or_else(|| {
+            module
+                .computations
+                .len()
+                .checked_sub(1)
+                .map(|i| ComputationId(i as u32))
+        });
+    module.schedule = schedules
+        .into_iter()
+        .filter_map(|(id, b)| Some((by_wire(id)?, b)))
+        .collect();
     if reader.unresolved > 0 {
         diagnostics.push(Diagnostic::warning(
             "unknown_reference",
@@ -96,14 +111,13 @@ struct Reader {
 }
 
 impl Reader {
-    fn computation<'a>(
-        &mut self,
-        bytes: &'a [u8],
-        module: &mut HloModule<'a>,
-    ) -> WireResult<()> {
+    fn computation<'a>(&mut self, bytes: &'a [u8], module: &mut HloModule<'a>) -> WireResult<()> {
         let id = ComputationId(module.computations.len() as u32);
         let first = module.instructions.len();
-        let mut c = HloComputation { first: first as u32, ..HloComputation::default() };
+        let mut c = HloComputation {
+            first: first as u32,
+            ..HloComputation::default()
+        };
         let mut root = None;
         self.local.clear();
         self.operand_ids.clear();
@@ -140,7 +154,10 @@ impl Reader {
     ) -> WireResult<()> {
         let index = module.instructions.len();
         if index >= u32::MAX as usize / 2 {
-            return Err(WireError::new("more instructions than xpeak can number", bytes));
+            return Err(WireError::new(
+                "more instructions than xpeak can number",
+                bytes,
+            ));
         }
         let operands_from = self.operand_ids.len() as u32;
         let called_from = self.called.len() as u32;
@@ -193,7 +210,11 @@ impl Reader {
         for i in module.instructions.iter_mut().skip(first) {
             let from = module.operands.len() as u32;
             let (a, b) = i.operands;
-            for id in self.operand_ids.get(a as usize..b as usize).unwrap_or_default() {
+            for id in self
+                .operand_ids
+                .get(a as usize..b as usize)
+                .unwrap_or_default()
+            {
                 match self.local.get(id) {
                     Some(&o) => module.operands.push(o),
                     None => self.unresolved += 1,
@@ -271,7 +292,9 @@ pub fn decode_sequence(bytes: &[u8]) -> WireResult<Vec<i64>> {
 fn decode_aliases(bytes: &[u8]) -> WireResult<Vec<InputOutputAlias>> {
     let mut out = Vec::new();
     for field in fields(bytes) {
-        let (1, Value::Bytes(entry)) = field? else { continue };
+        let (1, Value::Bytes(entry)) = field? else {
+            continue;
+        };
         let mut a = InputOutputAlias {
             output_index: Vec::new(),
             parameter_number: 0,
@@ -293,8 +316,13 @@ fn decode_aliases(bytes: &[u8]) -> WireResult<Vec<InputOutputAlias>> {
 fn decode_donors(bytes: &[u8]) -> WireResult<Vec<BufferDonor>> {
     let mut out = Vec::new();
     for field in fields(bytes) {
-        let (1, Value::Bytes(entry)) = field? else { continue };
-        let mut d = BufferDonor { parameter_number: 0, parameter_index: Vec::new() };
+        let (1, Value::Bytes(entry)) = field? else {
+            continue;
+        };
+        let mut d = BufferDonor {
+            parameter_number: 0,
+            parameter_index: Vec::new(),
+        };
         for field in fields(entry) {
             match field? {
                 (1, Value::Varint(v)) => d.parameter_number = small(v),
@@ -322,7 +350,9 @@ fn decode_device_assignment(bytes: &[u8], module: &mut HloModule<'_>) -> WireRes
 pub(super) fn decode_attributes(bytes: &[u8]) -> WireResult<Vec<(&str, &str)>> {
     let mut out = Vec::new();
     for field in fields(bytes) {
-        let (1, Value::Bytes(entry)) = field? else { continue };
+        let (1, Value::Bytes(entry)) = field? else {
+            continue;
+        };
         let (mut key, mut value) = ("", "");
         for field in fields(entry) {
             match field? {

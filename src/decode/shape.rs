@@ -28,8 +28,8 @@ fn decode_at_depth(bytes: &[u8], depth: u32) -> WireResult<Shape> {
                 .map_err(|e| e.within("dimensions", None))?,
             (4, Value::Bytes(b)) => {
                 let i = shape.tuple.len();
-                let inner = decode_at_depth(b, depth + 1)
-                    .map_err(|e| e.within("tuple_shapes", Some(i)))?;
+                let inner =
+                    decode_at_depth(b, depth + 1).map_err(|e| e.within("tuple_shapes", Some(i)))?;
                 shape.tuple.push(inner);
             }
             (5, Value::Bytes(b)) => {
@@ -46,7 +46,11 @@ fn decode_layout(bytes: &[u8]) -> WireResult<Layout> {
     for field in fields(bytes) {
         match field? {
             (1, v) => {
-                numbers(v, |n| layout.minor_to_major.push(u32::try_from(n).unwrap_or(u32::MAX)))?;
+                numbers(v, |n| {
+                    layout
+                        .minor_to_major
+                        .push(u32::try_from(n).unwrap_or(u32::MAX))
+                })?;
             }
             (6, Value::Bytes(tile)) => {
                 let mut dims = Vec::new();
@@ -90,7 +94,9 @@ mod tests {
             dimensions: vec![129, 1024],
             layout: Some(hlo::LayoutProto {
                 minor_to_major: vec![1, 0],
-                tiles: vec![hlo::TileProto { dimensions: vec![8, 128] }],
+                tiles: vec![hlo::TileProto {
+                    dimensions: vec![8, 128],
+                }],
                 memory_space: 1,
                 ..Default::default()
             }),
@@ -110,7 +116,10 @@ mod tests {
 
     #[test]
     fn endless_nesting_is_refused() {
-        let mut shape = hlo::ShapeProto { element_type: 13, ..Default::default() };
+        let mut shape = hlo::ShapeProto {
+            element_type: 13,
+            ..Default::default()
+        };
         for _ in 0..90 {
             shape = hlo::ShapeProto {
                 element_type: 13,

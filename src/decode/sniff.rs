@@ -169,7 +169,9 @@ fn is_name(bytes: &[u8]) -> bool {
 }
 
 fn is_text(bytes: &[u8]) -> bool {
-    let control = bytes.iter().filter(|b| **b < 32 && !matches!(b, b'\t' | b'\n' | b'\r' | 27));
+    let control = bytes
+        .iter()
+        .filter(|b| **b < 32 && !matches!(b, b'\t' | b'\n' | b'\r' | 27));
     let valid = match std::str::from_utf8(bytes) {
         Ok(_) => true,
         // A head cut within a character is still text.
@@ -205,12 +207,18 @@ mod tests {
     fn tells_messages_apart_by_content() {
         let m = module();
         assert_eq!(sniff(&m.encode_to_vec()), FileKind::HloModule);
-        let p = hlo::HloProto { hlo_module: Some(m), ..Default::default() };
+        let p = hlo::HloProto {
+            hlo_module: Some(m),
+            ..Default::default()
+        };
         assert_eq!(sniff(&p.encode_to_vec()), FileKind::HloProto);
         let s = hlo::HloSnapshot { hlo: Some(p) };
         assert_eq!(sniff(&s.encode_to_vec()), FileKind::HloSnapshot);
         let x = xplane::XSpace {
-            planes: vec![xplane::XPlane { name: b"/host:CPU".to_vec(), ..Default::default() }],
+            planes: vec![xplane::XPlane {
+                name: b"/host:CPU".to_vec(),
+                ..Default::default()
+            }],
             ..Default::default()
         };
         assert_eq!(sniff(&x.encode_to_vec()), FileKind::XSpace);
@@ -223,10 +231,13 @@ mod tests {
             sniff(b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n"),
             FileKind::LfsPointer
         );
-        assert_eq!(sniff(b"Ran out of memory in memory space hbm.\n"), FileKind::Text);
+        assert_eq!(
+            sniff(b"Ran out of memory in memory space hbm.\n"),
+            FileKind::Text
+        );
         assert_eq!(sniff(&[0xff; 300]), FileKind::Unknown);
-        let mangled = String::from_utf8_lossy(&[0x9d, 0x0a, 0xfe, 0x80, 0x90].repeat(200))
-            .into_owned();
+        let mangled =
+            String::from_utf8_lossy(&[0x9d, 0x0a, 0xfe, 0x80, 0x90].repeat(200)).into_owned();
         assert_eq!(sniff(mangled.as_bytes()), FileKind::CorruptedAsText);
     }
 }

@@ -41,7 +41,11 @@ struct Inner {
 
 impl WireError {
     pub(crate) fn new(cause: &'static str, at: &[u8]) -> Self {
-        WireError(Box::new(Inner { cause, address: at.as_ptr() as usize, path: Vec::new() }))
+        WireError(Box::new(Inner {
+            cause,
+            address: at.as_ptr() as usize,
+            path: Vec::new(),
+        }))
     }
 
     /// The same error, inside field `name` (its `index`-th element where it is repeated).
@@ -94,14 +98,22 @@ pub struct Fields<'a> {
 /// The fields of `message`.
 #[inline]
 pub fn fields(message: &[u8]) -> Fields<'_> {
-    Fields { rest: message, lenient: false, truncated: false }
+    Fields {
+        rest: message,
+        lenient: false,
+        truncated: false,
+    }
 }
 
 /// The fields of a message that may have been cut off: a last length-delimited field that reaches
 /// past the end is handed out with the bytes that are there, and [`Fields::truncated`] tells.
 #[inline]
 pub fn fields_of_truncated(message: &[u8]) -> Fields<'_> {
-    Fields { rest: message, lenient: true, truncated: false }
+    Fields {
+        rest: message,
+        lenient: true,
+        truncated: false,
+    }
 }
 
 impl<'a> Fields<'a> {
@@ -149,7 +161,10 @@ impl<'a> Fields<'a> {
 
     #[inline(always)]
     fn take(&mut self, n: u64) -> Result<&'a [u8], &'static str> {
-        match usize::try_from(n).ok().and_then(|n| self.rest.split_at_checked(n)) {
+        match usize::try_from(n)
+            .ok()
+            .and_then(|n| self.rest.split_at_checked(n))
+        {
             Some((head, tail)) => {
                 self.rest = tail;
                 Ok(head)
@@ -185,10 +200,16 @@ impl<'a> Fields<'a> {
                 Value::Bytes(self.take_bytes(n)?)
             }
             1 => Value::Fixed64(
-                self.take(8)?.try_into().map(u64::from_le_bytes).unwrap_or_default(),
+                self.take(8)?
+                    .try_into()
+                    .map(u64::from_le_bytes)
+                    .unwrap_or_default(),
             ),
             5 => Value::Fixed32(
-                self.take(4)?.try_into().map(u32::from_le_bytes).unwrap_or_default(),
+                self.take(4)?
+                    .try_into()
+                    .map(u32::from_le_bytes)
+                    .unwrap_or_default(),
             ),
             _ => return Err("an impossible wire type"),
         };
@@ -234,7 +255,11 @@ pub fn numbers(value: Value<'_>, mut each: impl FnMut(u64)) -> WireResult<()> {
 pub fn text(bytes: &[u8]) -> &str {
     match std::str::from_utf8(bytes) {
         Ok(s) => s,
-        Err(_) => bytes.utf8_chunks().next().map(|c| c.valid()).unwrap_or_default(),
+        Err(_) => bytes
+            .utf8_chunks()
+            .next()
+            .map(|c| c.valid())
+            .unwrap_or_default(),
     }
 }
 
@@ -244,11 +269,18 @@ mod tests {
 
     #[test]
     fn reads_each_wire_type() {
-        let bytes = [0x08, 0x96, 0x01, 0x12, 2, b'h', b'i', 0x1d, 1, 0, 0, 0, 0x21, 2, 0, 0, 0, 0, 0, 0, 0];
+        let bytes = [
+            0x08, 0x96, 0x01, 0x12, 2, b'h', b'i', 0x1d, 1, 0, 0, 0, 0x21, 2, 0, 0, 0, 0, 0, 0, 0,
+        ];
         let got: Vec<_> = fields(&bytes).map(|f| f.unwrap()).collect();
         assert_eq!(
             got,
-            [(1, Value::Varint(150)), (2, Value::Bytes(b"hi")), (3, Value::Fixed32(1)), (4, Value::Fixed64(2))]
+            [
+                (1, Value::Varint(150)),
+                (2, Value::Bytes(b"hi")),
+                (3, Value::Fixed32(1)),
+                (4, Value::Fixed64(2))
+            ]
         );
     }
 
@@ -263,10 +295,17 @@ mod tests {
 
     #[test]
     fn an_overlong_number_is_refused() {
-        let bytes = [0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02];
+        let bytes = [
+            0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02,
+        ];
         assert!(fields(&bytes).any(|f| f.is_err()));
-        let ok = [0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
-        assert_eq!(fields(&ok).next().unwrap().unwrap().1, Value::Varint(u64::MAX));
+        let ok = [
+            0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01,
+        ];
+        assert_eq!(
+            fields(&ok).next().unwrap().unwrap().1,
+            Value::Varint(u64::MAX)
+        );
     }
 
     #[test]

@@ -51,12 +51,17 @@ pub struct XPlaneInfo<'a> {
 impl<'a> XSpace<'a> {
     /// Kind of the devices, as the profiler names it: `TPU v6 lite`.
     pub fn device_kind(&self) -> Option<&'a str> {
-        let devices = self.planes.iter().filter(|p| p.name.starts_with("/device:"));
+        let devices = self
+            .planes
+            .iter()
+            .filter(|p| p.name.starts_with("/device:"));
         devices
             .flat_map(|p| &p.text_stats)
             .find(|(name, value)| {
-                matches!(*name, "device_type_string" | "device_kind" | "gpu_model_name")
-                    && !value.is_empty()
+                matches!(
+                    *name,
+                    "device_type_string" | "device_kind" | "gpu_model_name"
+                ) && !value.is_empty()
             })
             .map(|(_, value)| *value)
     }
@@ -122,9 +127,11 @@ fn plane<'a>(bytes: &'a [u8], out: &mut XSpace<'a>, index: usize) {
     let is_host = info.name.starts_with("/host:");
     let stat_name = |id: u64| lookup(&stat_names, id);
     if is_device(info.name) {
-        for (name, value) in stats.iter().filter_map(|b| stat(b).ok()).filter_map(|s| {
-            Some((stat_name(s.0)?, s.1?))
-        }) {
+        for (name, value) in stats
+            .iter()
+            .filter_map(|b| stat(b).ok())
+            .filter_map(|s| Some((stat_name(s.0)?, s.1?)))
+        {
             match value {
                 StatValue::Text(t) => info.text_stats.push((name, t)),
                 StatValue::Number(n) => info.number_stats.push((name, n)),
@@ -145,9 +152,9 @@ fn plane<'a>(bytes: &'a [u8], out: &mut XSpace<'a>, index: usize) {
             }
         }
     } else if is_host && !out.has_allocator_events {
-        out.has_allocator_events = events.iter().any(|b| {
-            named_entry(b).is_some_and(|(_, n)| n == "MemoryAllocation")
-        });
+        out.has_allocator_events = events
+            .iter()
+            .any(|b| named_entry(b).is_some_and(|(_, n)| n == "MemoryAllocation"));
     }
     if let Some(e) = damage {
         out.damaged_planes.push((info.name, e));
@@ -201,7 +208,11 @@ fn named_entry(entry: &[u8]) -> Option<(u64, &str)> {
 }
 
 fn lookup<'a>(entries: &[&'a [u8]], id: u64) -> Option<&'a str> {
-    entries.iter().filter_map(|b| named_entry(b)).find(|(k, _)| *k == id).map(|(_, n)| n)
+    entries
+        .iter()
+        .filter_map(|b| named_entry(b))
+        .find(|(k, _)| *k == id)
+        .map(|(_, n)| n)
 }
 
 /// A program from an entry of the metadata plane's event_metadata; `None` for entries without HLO.

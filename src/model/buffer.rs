@@ -166,7 +166,9 @@ impl MemorySpace {
             return Some(MemorySpace(color));
         }
         let wanted = text.trim().to_ascii_lowercase();
-        (0..=10).map(MemorySpace).find(|s| s.name().to_ascii_lowercase() == wanted)
+        (0..=10)
+            .map(MemorySpace)
+            .find(|s| s.name().to_ascii_lowercase() == wanted)
     }
 }
 
@@ -189,13 +191,17 @@ impl<'a> BufferAssignment<'a> {
     /// Buffers placed in an allocation, in file order.
     pub fn assigned(&self, id: AllocationId) -> &[AssignedBuffer] {
         let (a, b) = self.allocation(id).assigned;
-        self.assigned.get(a as usize..b as usize).unwrap_or_default()
+        self.assigned
+            .get(a as usize..b as usize)
+            .unwrap_or_default()
     }
 
     /// Part of its instruction's result that a buffer holds (empty: all of it).
     pub fn shape_index(&self, id: BufferId) -> &[i64] {
         let (a, b) = self.buffer(id).shape_index;
-        self.shape_indices.get(a as usize..b as usize).unwrap_or_default()
+        self.shape_indices
+            .get(a as usize..b as usize)
+            .unwrap_or_default()
     }
 
     /// Memory spaces that have an allocation which is not thread-local, ascending.

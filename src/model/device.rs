@@ -35,7 +35,10 @@ const CAPACITIES: [(&str, u64); 12] = [
 /// Memory of a device by its name, in bytes, as the compiler counts it.
 pub fn capacity_of(kind: &str) -> Option<u64> {
     let kind = kind.trim().to_ascii_lowercase();
-    CAPACITIES.iter().find(|(name, _)| *name == kind).map(|(_, bytes)| *bytes)
+    CAPACITIES
+        .iter()
+        .find(|(name, _)| *name == kind)
+        .map(|(_, bytes)| *bytes)
 }
 
 #[cfg(test)]

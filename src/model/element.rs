@@ -73,7 +73,10 @@ impl ElementType {
 
     /// The type of that name.
     pub fn from_name(name: &str) -> Option<ElementType> {
-        TYPES.iter().position(|t| t.0 == name).map(|i| ElementType(i as u32))
+        TYPES
+            .iter()
+            .position(|t| t.0 == name)
+            .map(|i| ElementType(i as u32))
     }
 
     /// Whether it is a floating-point type (complex ones are not).

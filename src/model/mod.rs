@@ -43,6 +43,9 @@ impl<'a> Program<'a> {
     pub fn buffer_shape(&self, id: BufferId) -> Option<Shape> {
         let assignment = self.assignment.as_ref()?;
         let instruction = assignment.buffer(id).instruction?;
-        self.module.shape(instruction).leaf(assignment.shape_index(id)).cloned()
+        self.module
+            .shape(instruction)
+            .leaf(assignment.shape_index(id))
+            .cloned()
     }
 }

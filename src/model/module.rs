@@ -144,7 +144,9 @@ impl<'a> HloModule<'a> {
     /// Operands of an instruction, in order.
     pub fn operands(&self, id: InstructionId) -> &[InstructionId] {
         let (a, b) = self.instruction(id).operands;
-        self.operands.get(a as usize..b as usize).unwrap_or_default()
+        self.operands
+            .get(a as usize..b as usize)
+            .unwrap_or_default()
     }
 
     /// Computations that an instruction calls, in the order it lists them (a while: body,
@@ -166,7 +168,9 @@ impl<'a> HloModule<'a> {
 
     /// Entry parameters with their instruction, by parameter number.
     pub fn entry_parameters(&self) -> Vec<InstructionId> {
-        let Some(entry) = self.entry else { return Vec::new() };
+        let Some(entry) = self.entry else {
+            return Vec::new();
+        };
         let mut out: Vec<InstructionId> = self
             .computation(entry)
             .instructions()
@@ -202,7 +206,10 @@ impl<'a> HloModule<'a> {
     pub fn source_of(&self, id: InstructionId) -> Option<SourceLine> {
         let i = self.instruction(id);
         if !i.source_file.is_empty() {
-            return Some(SourceLine { file: i.source_file.to_owned(), line: i.source_line });
+            return Some(SourceLine {
+                file: i.source_file.to_owned(),
+                line: i.source_line,
+            });
         }
         self.stack_frames.innermost(i.stack_frame_id)
     }

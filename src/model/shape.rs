@@ -49,7 +49,11 @@ pub struct PhysicalDimension {
 impl Shape {
     /// An array without a layout.
     pub fn array(element_type: ElementType, dimensions: &[u64]) -> Self {
-        Shape { element_type, dimensions: dimensions.to_vec(), ..Shape::default() }
+        Shape {
+            element_type,
+            dimensions: dimensions.to_vec(),
+            ..Shape::default()
+        }
     }
 
     /// Whether it is a tuple.
@@ -59,7 +63,9 @@ impl Shape {
 
     /// The part of a tuple at `index` (empty: the shape itself).
     pub fn leaf(&self, index: &[i64]) -> Option<&Shape> {
-        index.iter().try_fold(self, |s, &i| s.tuple.get(usize::try_from(i).ok()?))
+        index
+            .iter()
+            .try_fold(self, |s, &i| s.tuple.get(usize::try_from(i).ok()?))
     }
 
     /// Calls `each` for every array leaf with its shape index, in order.
@@ -88,13 +94,18 @@ impl Shape {
 
     /// Product of the logical dimensions (1 for a scalar), saturating.
     pub fn element_count(&self) -> u64 {
-        self.dimensions.iter().fold(1u64, |a, &d| a.saturating_mul(d))
+        self.dimensions
+            .iter()
+            .fold(1u64, |a, &d| a.saturating_mul(d))
     }
 
     /// Bytes of the data alone; of a tuple, the sum over its leaves (without index tables).
     pub fn unpadded_bytes(&self) -> u64 {
         if self.is_tuple() {
-            return self.tuple.iter().fold(0, |a, t| a.saturating_add(t.unpadded_bytes()));
+            return self
+                .tuple
+                .iter()
+                .fold(0, |a, t| a.saturating_add(t.unpadded_bytes()));
         }
         bits_to_bytes(self.element_count(), self.element_bits())
     }
@@ -102,10 +113,15 @@ impl Shape {
     /// Bytes in memory under the layout's tile and tail padding; of a tuple, the sum over leaves.
     pub fn padded_bytes(&self) -> u64 {
         if self.is_tuple() {
-            return self.tuple.iter().fold(0, |a, t| a.saturating_add(t.padded_bytes()));
+            return self
+                .tuple
+                .iter()
+                .fold(0, |a, t| a.saturating_add(t.padded_bytes()));
         }
-        let mut count =
-            self.physical_dimensions().iter().fold(1u64, |a, d| a.saturating_mul(d.padded));
+        let mut count = self
+            .physical_dimensions()
+            .iter()
+            .fold(1u64, |a, d| a.saturating_mul(d.padded));
         if let Some(l) = &self.layout {
             if self.dimensions.is_empty() {
                 // A scalar is padded as a one-element array under a tile of rank one.
@@ -130,7 +146,12 @@ impl Shape {
             .into_iter()
             .map(|d| {
                 let size = self.dimensions.get(d).copied().unwrap_or(1);
-                PhysicalDimension { dimension: d, size, padded: size, tile: 1 }
+                PhysicalDimension {
+                    dimension: d,
+                    size,
+                    padded: size,
+                    tile: 1,
+                }
             })
             .collect();
         let tile = match &self.layout {
@@ -140,7 +161,12 @@ impl Shape {
         while out.len() < tile.len() {
             out.insert(
                 0,
-                PhysicalDimension { dimension: usize::MAX, size: 1, padded: 1, tile: 1 },
+                PhysicalDimension {
+                    dimension: usize::MAX,
+                    size: 1,
+                    padded: 1,
+                    tile: 1,
+                },
             );
         }
         for (d, &t) in out.iter_mut().rev().zip(tile.iter().rev()) {
@@ -177,7 +203,9 @@ fn is_permutation(order: &[u32], rank: usize) -> bool {
 }
 
 fn round_up(value: u64, multiple: u64) -> u64 {
-    value.div_ceil(multiple.max(1)).saturating_mul(multiple.max(1))
+    value
+        .div_ceil(multiple.max(1))
+        .saturating_mul(multiple.max(1))
 }
 
 fn bits_to_bytes(count: u64, bits: u32) -> u64 {
@@ -276,27 +304,108 @@ mod tests {
         const G: f64 = 1073741824.0;
         const M: f64 = 1048576.0;
         let cases: &[Case<'_>] = &[
-            ("s32", &[8388608, 8, 4], &[2, 1, 0], &[8, 128], 32.0 * G, 1.0 * G),
+            (
+                "s32",
+                &[8388608, 8, 4],
+                &[2, 1, 0],
+                &[8, 128],
+                32.0 * G,
+                1.0 * G,
+            ),
             ("u32", &[12582912, 1], &[1, 0], &[8, 128], 6.0 * G, 48.0 * M),
-            ("bf16", &[2048, 1, 2048, 128], &[0, 1, 3, 2], &[4, 128], 4.0 * G, 1.0 * G),
-            ("s32", &[29360128, 10], &[1, 0], &[8, 128], 14.0 * G, 1.09 * G),
-            ("f32", &[128, 256, 896, 18], &[0, 3, 2, 1], &[8, 128], 2.62 * G, 1.97 * G),
-            ("f32", &[4, 128, 128, 9, 18], &[4, 3, 0, 2, 1], &[8, 128], 512.0 * M, 40.5 * M),
-            ("bf16", &[4, 512, 512, 64], &[3, 0, 2, 1], &[4, 128], 256.0 * M, 128.0 * M),
-            ("f32", &[512, 245, 256], &[2, 1, 0], &[8, 128], 124.0 * M, 122.5 * M),
-            ("f32", &[29184, 1, 2560], &[2, 1, 0], &[2, 128], 570.0 * M, 285.0 * M),
-            ("f32", &[29184, 2, 2560], &[2, 1, 0], &[2, 128], 570.0 * M, 570.0 * M),
-            ("f32", &[32, 4096, 4096], &[1, 2, 0], &[8, 128], 2.0 * G, 2.0 * G),
+            (
+                "bf16",
+                &[2048, 1, 2048, 128],
+                &[0, 1, 3, 2],
+                &[4, 128],
+                4.0 * G,
+                1.0 * G,
+            ),
+            (
+                "s32",
+                &[29360128, 10],
+                &[1, 0],
+                &[8, 128],
+                14.0 * G,
+                1.09 * G,
+            ),
+            (
+                "f32",
+                &[128, 256, 896, 18],
+                &[0, 3, 2, 1],
+                &[8, 128],
+                2.62 * G,
+                1.97 * G,
+            ),
+            (
+                "f32",
+                &[4, 128, 128, 9, 18],
+                &[4, 3, 0, 2, 1],
+                &[8, 128],
+                512.0 * M,
+                40.5 * M,
+            ),
+            (
+                "bf16",
+                &[4, 512, 512, 64],
+                &[3, 0, 2, 1],
+                &[4, 128],
+                256.0 * M,
+                128.0 * M,
+            ),
+            (
+                "f32",
+                &[512, 245, 256],
+                &[2, 1, 0],
+                &[8, 128],
+                124.0 * M,
+                122.5 * M,
+            ),
+            (
+                "f32",
+                &[29184, 1, 2560],
+                &[2, 1, 0],
+                &[2, 128],
+                570.0 * M,
+                285.0 * M,
+            ),
+            (
+                "f32",
+                &[29184, 2, 2560],
+                &[2, 1, 0],
+                &[2, 128],
+                570.0 * M,
+                570.0 * M,
+            ),
+            (
+                "f32",
+                &[32, 4096, 4096],
+                &[1, 2, 0],
+                &[8, 128],
+                2.0 * G,
+                2.0 * G,
+            ),
         ];
         for (ty, dims, m2m, tile, padded, unpadded) in cases {
             let s = tiled(ty, dims, m2m, tile);
             let close = |a: u64, b: f64| (a as f64 - b).abs() <= 0.005 * G.min(b.max(M)) + 1.0;
-            assert!(close(s.padded_bytes(), *padded), "{s}: {}", s.padded_bytes());
-            assert!(close(s.unpadded_bytes(), *unpadded), "{s}: {}", s.unpadded_bytes());
+            assert!(
+                close(s.padded_bytes(), *padded),
+                "{s}: {}",
+                s.padded_bytes()
+            );
+            assert!(
+                close(s.unpadded_bytes(), *unpadded),
+                "{s}: {}",
+                s.unpadded_bytes()
+            );
         }
         let wide = tiled("bf16", &[16, 1280, 40], &[2, 1, 0], &[8, 128]);
         let tall = tiled("bf16", &[16, 1280, 40], &[1, 2, 0], &[8, 128]);
-        assert_eq!((wide.padded_bytes(), tall.padded_bytes()), (5_242_880, 1_638_400));
+        assert_eq!(
+            (wide.padded_bytes(), tall.padded_bytes()),
+            (5_242_880, 1_638_400)
+        );
         assert_eq!(wide.unpadded_bytes(), 1_638_400);
         let guide = tiled("f32", &[129, 1024], &[1, 0], &[8, 128]);
         assert_eq!(guide.padded_bytes(), 136 * 1024 * 4);
@@ -305,7 +414,10 @@ mod tests {
     #[test]
     fn scalars_and_low_ranks_fill_a_tile() {
         assert_eq!(tiled("f32", &[], &[], &[128]).padded_bytes(), 512);
-        assert_eq!(tiled("f32", &[3], &[0], &[8, 128]).padded_bytes(), 8 * 128 * 4);
+        assert_eq!(
+            tiled("f32", &[3], &[0], &[8, 128]).padded_bytes(),
+            8 * 128 * 4
+        );
         assert_eq!(Shape::array(ElementType::F32, &[]).padded_bytes(), 4);
     }
 
@@ -330,7 +442,11 @@ mod tests {
             l.memory_space = 1;
         }
         assert_eq!(s.to_string(), "bf16[4,8]{1,0:T(8,128)(2,1)S(1)}");
-        let t = Shape { element_type: ElementType::TUPLE, tuple: vec![s], ..Shape::default() };
+        let t = Shape {
+            element_type: ElementType::TUPLE,
+            tuple: vec![s],
+            ..Shape::default()
+        };
         assert_eq!(t.to_string(), "(bf16[4,8]{1,0:T(8,128)(2,1)S(1)})");
         assert_eq!(t.leaf(&[0]).map(|s| s.dimensions.len()), Some(2));
         assert!(t.leaf(&[1]).is_none() && t.leaf(&[-1]).is_none());

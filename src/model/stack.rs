@@ -24,7 +24,9 @@ impl<'a> StackFrameIndex<'a> {
         let (file, function, line, column) = *one_based(&self.locations, location)?;
         Some((
             one_based(&self.files, file).copied().unwrap_or_default(),
-            one_based(&self.functions, function).copied().unwrap_or_default(),
+            one_based(&self.functions, function)
+                .copied()
+                .unwrap_or_default(),
             line,
             column,
         ))
@@ -33,7 +35,10 @@ impl<'a> StackFrameIndex<'a> {
     /// File and line of a frame.
     pub fn innermost(&self, frame: u32) -> Option<SourceLine> {
         let (file, _, line, _) = self.location(frame)?;
-        (!file.is_empty()).then(|| SourceLine { file: file.to_owned(), line })
+        (!file.is_empty()).then(|| SourceLine {
+            file: file.to_owned(),
+            line,
+        })
     }
 
     /// The stack from `frame` outwards, one line a frame.
@@ -41,7 +46,9 @@ impl<'a> StackFrameIndex<'a> {
         let mut out = Vec::new();
         let mut at = frame;
         while out.len() < MAX_DEPTH {
-            let Some((file, function, line, column)) = self.location(at) else { break };
+            let Some((file, function, line, column)) = self.location(at) else {
+                break;
+            };
             out.push(format!("{file}:{line}:{column} {function}"));
             match one_based(&self.frames, at) {
                 Some(&(_, parent)) if parent != at => at = parent,
@@ -71,7 +78,10 @@ mod tests {
 
     #[test]
     fn a_stack_reads_innermost_first() {
-        assert_eq!(index().stack(1), ["train.py:10:4 step", "train.py:20:0 main"]);
+        assert_eq!(
+            index().stack(1),
+            ["train.py:10:4 step", "train.py:20:0 main"]
+        );
         assert_eq!(index().innermost(1).map(|s| s.line), Some(10));
         assert!(index().stack(0).is_empty() && index().stack(99).is_empty());
     }
