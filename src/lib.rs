@@ -4,6 +4,7 @@ pub mod analysis;
 pub mod decode;
 mod error;
 pub mod model;
+pub mod simulate;
 pub mod units;
 
 pub use error::{Diagnostic, Error, Result, Severity};

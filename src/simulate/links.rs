@@ -1,0 +1,449 @@
+//! Per opcode, which dimensions of operands and results correspond. What is not known relates
+//! nothing: a change then stops there, and the estimate errs on the high side.
+//!
+//! In: a program whose nodes are numbered. Out: links, appended to [`Values::links`].
+
+use super::dimension_numbers::{convolution, dot, gather, scatter, ConvolutionNumbers};
+use super::values::{DimensionMap, Group, Link, NodeId, Values};
+use crate::model::{ComputationId, InstructionId, Program, Shape};
+
+/// Appends the links of every instruction.
+pub(super) fn collect(program: &Program<'_>, values: &mut Values) {
+    let mut collector = Collector {
+        program,
+        parameters: parameters(program),
+        links: Vec::new(),
+    };
+    for i in 0..program.module.instructions.len() as u32 {
+        collector.instruction(InstructionId(i), values);
+    }
+    values.links = collector.links;
+}
+
+/// Parameters of every computation, by number.
+fn parameters(program: &Program<'_>) -> Vec<Vec<InstructionId>> {
+    let module = &program.module;
+    let mut out = vec![Vec::new(); module.computations.len()];
+    for (c, list) in module.computations.iter().zip(&mut out) {
+        for i in c.instructions() {
+            if module.instruction(i).opcode == "parameter" {
+                list.push(i);
+            }
+        }
+        list.sort_by_key(|&i| (module.instruction(i).parameter_number, i));
+    }
+    out
+}
+
+struct Collector<'p, 'a> {
+    program: &'p Program<'a>,
+    parameters: Vec<Vec<InstructionId>>,
+    links: Vec<Link>,
+}
+
+impl Collector<'_, '_> {
+    fn link(&mut self, a: NodeId, b: NodeId, map: DimensionMap, elementwise: bool, same_type: bool) {
+        self.links.push(Link {
+            a,
+            b,
+            map,
+            elementwise,
+            same_type,
+        });
+    }
+
+    /// The same data under two names, leaf by leaf.
+    fn same_data(&mut self, a: std::ops::Range<NodeId>, b: std::ops::Range<NodeId>) {
+        for (x, y) in a.zip(b) {
+            self.link(x, y, DimensionMap::Same, true, true);
+        }
+    }
+
+    fn instruction(&mut self, id: InstructionId, v: &Values) {
+        let module = &self.program.module;
+        let opcode = module.instruction(id).opcode;
+        let operands = module.operands(id).to_vec();
+        match opcode {
+            "parameter" | "constant" | "iota" | "partition-id" | "replica-id" | "infeed"
+            | "outfeed" | "send" | "recv" | "send-done" | "recv-done" | "rng"
+            | "rng-bit-generator" | "rng-get-and-update-state" | "after-all" | "add-dependency" => {}
+            "get-tuple-element" => {
+                if let Some(&o) = operands.first() {
+                    let index = module.instruction(id).tuple_index as usize;
+                    self.same_data(v.element(o, index), v.nodes(id));
+                }
+            }
+            "tuple" => {
+                for (k, &o) in operands.iter().enumerate() {
+                    self.same_data(v.nodes(o), v.element(id, k));
+                }
+            }
+            "while" => {
+                for c in module.called(id).to_vec() {
+                    if let (Some(&o), Some(&p)) = (operands.first(), self.parameter(c, 0)) {
+                        self.same_data(v.nodes(o), v.nodes(p));
+                        self.same_data(v.nodes(o), v.nodes(id));
+                        if let Some(root) = module.computation(c).root {
+                            if v.nodes(root).len() == v.nodes(id).len() {
+                                self.same_data(v.nodes(root), v.nodes(id));
+                            }
+                        }
+                    }
+                }
+            }
+            "conditional" => {
+                for (k, c) in module.called(id).to_vec().into_iter().enumerate() {
+                    if let (Some(&o), Some(&p)) = (operands.get(k + 1), self.parameter(c, 0)) {
+                        self.same_data(v.nodes(o), v.nodes(p));
+                    }
+                    self.root(c, v.nodes(id), v);
+                }
+            }
+            "fusion" | "call" | "async-start" => self.call(id, &operands, v),
+            "async-update" | "async-done" => self.async_step(id, &operands, v),
+            "copy-start" | "all-gather-start" | "collective-permute-start" => {
+                self.started(id, opcode, &operands, v);
+            }
+            "copy-done" | "all-gather-done" | "collective-permute-done" => {
+                // Results come before contexts; a copy's destination is its first element.
+                if let Some(&o) = operands.first() {
+                    let at = usize::from(opcode != "copy-done");
+                    self.same_data(v.element(o, at), v.nodes(id));
+                }
+            }
+            "optimization-barrier" | "copy" | "all-reduce-done" | "domain" => {
+                if let Some(&o) = operands.first() {
+                    self.same_data(v.nodes(o), v.nodes(id));
+                }
+            }
+            "sort" => self.leafwise(id, &operands, v, true, true, true),
+            "all-reduce" | "all-reduce-start" | "collective-broadcast" => {
+                self.leafwise(id, &operands, v, true, true, false);
+            }
+            "all-gather" | "reduce-scatter" | "all-to-all" | "ragged-all-to-all" => {
+                self.leafwise(id, &operands, v, false, true, false);
+            }
+            "collective-permute" => self.leafwise(id, &operands, v, true, true, false),
+            "reduce" => self.reduce(id, &operands, v),
+            _ => self.arrays(id, opcode, &operands, v),
+        }
+    }
+
+    fn parameter(&self, c: ComputationId, n: usize) -> Option<&InstructionId> {
+        self.parameters.get(c.index())?.get(n)
+    }
+
+    fn root(&mut self, c: ComputationId, result: std::ops::Range<NodeId>, v: &Values) {
+        if let Some(root) = self.program.module.computation(c).root {
+            if v.nodes(root).len() == result.len() {
+                self.same_data(v.nodes(root), result);
+            }
+        }
+    }
+
+    fn call(&mut self, id: InstructionId, operands: &[InstructionId], v: &Values) {
+        let module = &self.program.module;
+        for c in module.called(id).to_vec() {
+            for (k, &o) in operands.iter().enumerate() {
+                if let Some(&p) = self.parameter(c, k) {
+                    self.same_data(v.nodes(o), v.nodes(p));
+                }
+            }
+            if module.instruction(id).opcode == "async-start" {
+                // ((operands), result, contexts)
+                let result = v.element(id, 1);
+                self.root(c, result, v);
+            } else {
+                self.root(c, v.nodes(id), v);
+            }
+        }
+        if module.instruction(id).opcode == "async-start" {
+            let mut at = v.element(id, 0);
+            for &o in operands {
+                let n = v.nodes(o);
+                let len = n.len() as u32;
+                self.same_data(n, at.start..at.end.min(at.start + len));
+                at.start = at.end.min(at.start + len);
+            }
+        }
+    }
+
+    fn async_step(&mut self, id: InstructionId, operands: &[InstructionId], v: &Values) {
+        let Some(&o) = operands.first() else { return };
+        if self.program.module.instruction(id).opcode == "async-update" {
+            self.same_data(v.nodes(o), v.nodes(id));
+        } else {
+            self.same_data(v.element(o, 1), v.nodes(id));
+        }
+    }
+
+    fn started(&mut self, id: InstructionId, opcode: &str, operands: &[InstructionId], v: &Values) {
+        let Some(&o) = operands.first() else { return };
+        let gathered = opcode == "all-gather-start";
+        for (k, &o) in operands.iter().enumerate().take(if gathered { usize::MAX } else { 1 }) {
+            for element in [0, 1] {
+                let leaves = v.element(id, element);
+                // One operand: the element is the array itself; several: a tuple of them.
+                let at = if operands.len() == 1 { 0 } else { k as u32 };
+                for (x, n) in v.nodes(o).zip(leaves.skip(at as usize)) {
+                    let whole = v.dimensions(x) == v.dimensions(n);
+                    self.link(x, n, DimensionMap::Same, whole, true);
+                }
+            }
+        }
+        let _ = o;
+    }
+
+    /// Operand `k` against leaf `k` of the result.
+    fn leafwise(
+        &mut self,
+        id: InstructionId,
+        operands: &[InstructionId],
+        v: &Values,
+        elementwise: bool,
+        same_type: bool,
+        among: bool,
+    ) {
+        let leaves = v.nodes(id);
+        for (&o, leaf) in operands.iter().zip(leaves.clone()) {
+            for n in v.nodes(o).take(1) {
+                if v.dimensions(n).len() == v.dimensions(leaf).len() {
+                    let same = v.dimensions(n) == v.dimensions(leaf);
+                    self.link(n, leaf, DimensionMap::Same, elementwise && same, same_type);
+                }
+            }
+        }
+        if among {
+            for leaf in leaves.clone().skip(1) {
+                self.link(leaves.start, leaf, DimensionMap::Same, true, false);
+            }
+        }
+    }
+
+    fn reduce(&mut self, id: InstructionId, operands: &[InstructionId], v: &Values) {
+        let gone = self.dimension_list(id);
+        let leaves = v.nodes(id);
+        for (&o, leaf) in operands.iter().zip(leaves) {
+            let Some(n) = v.nodes(o).next() else { continue };
+            let kept = (0..v.dimensions(n).len()).filter(|d| !gone.contains(d));
+            let pairs = kept.enumerate().filter_map(|(to, from)| pair(from, to));
+            self.link(n, leaf, DimensionMap::Pairs(pairs.collect()), false, false);
+        }
+    }
+
+    fn dimension_list(&self, id: InstructionId) -> Vec<usize> {
+        let listed = self.program.module.instruction(id).attributes().dimensions;
+        listed.iter().map(|&d| d as usize).collect()
+    }
+
+    /// Operations on arrays, with one array as the result.
+    fn arrays(&mut self, id: InstructionId, opcode: &str, operands: &[InstructionId], v: &Values) {
+        let raw = self.program.module.instruction(id).raw;
+        let Some(out) = v.nodes(id).next() else { return };
+        let mut inputs = Vec::with_capacity(operands.len());
+        for &o in operands {
+            match v.nodes(o).next() {
+                Some(n) => inputs.push(n),
+                None => return,
+            }
+        }
+        match opcode {
+            "convert" => {
+                for n in inputs {
+                    let same = v.element_type(n) == v.element_type(out);
+                    self.link(n, out, DimensionMap::Same, true, same);
+                }
+            }
+            "reshape" | "bitcast" => {
+                if let (Some(&n), Some(&o)) = (inputs.first(), operands.first()) {
+                    let groups = self.regrouped(o, id, opcode == "bitcast");
+                    let same = v.element_type(n) == v.element_type(out);
+                    self.link(n, out, DimensionMap::Groups(groups), true, same);
+                }
+            }
+            "transpose" => {
+                let pairs = self.dimension_list(id).into_iter().enumerate();
+                let pairs = pairs.filter_map(|(to, from)| pair(from, to)).collect();
+                if let Some(&n) = inputs.first() {
+                    self.link(n, out, DimensionMap::Pairs(pairs), true, true);
+                }
+            }
+            "broadcast" => {
+                let pairs = self.dimension_list(id).into_iter().enumerate();
+                let pairs = pairs.filter_map(|(from, to)| pair(from, to)).collect();
+                if let Some(&n) = inputs.first() {
+                    let whole = count(v.dimensions(n)) == count(v.dimensions(out));
+                    self.link(n, out, DimensionMap::Pairs(pairs), whole, whole);
+                }
+            }
+            "slice" | "dynamic-slice" | "pad" | "reduce-window" | "select-and-scatter" => {
+                let moves = matches!(opcode, "slice" | "dynamic-slice" | "pad");
+                if let Some(&n) = inputs.first() {
+                    self.part(n, out, v, moves);
+                }
+            }
+            "dynamic-update-slice" => {
+                if let (Some(&whole), Some(&update)) = (inputs.first(), inputs.get(1)) {
+                    self.link(whole, out, DimensionMap::Same, true, true);
+                    self.part(out, update, v, true);
+                }
+            }
+            "concatenate" => {
+                for n in inputs {
+                    self.link(n, out, DimensionMap::Same, true, true);
+                }
+            }
+            "dot" => self.product(&inputs, out, &dot(raw, v, &inputs)),
+            "convolution" => {
+                let numbers = convolution(raw);
+                self.convolution(&inputs, out, &numbers, v);
+            }
+            "gather" => {
+                let pairs = gather(raw, v, &inputs, out);
+                self.product(&inputs, out, &pairs);
+            }
+            "scatter" => {
+                if let (Some(&target), Some(&updates)) = (inputs.first(), inputs.last()) {
+                    self.link(target, out, DimensionMap::Same, true, true);
+                    for (a, b, pairs) in scatter(raw, v, &inputs) {
+                        self.link(a, b, DimensionMap::Pairs(pairs), false, false);
+                    }
+                    let same = v.element_type(updates) == v.element_type(out);
+                    self.link(updates, out, DimensionMap::Unrelated, false, same);
+                }
+            }
+            _ => {
+                for n in inputs {
+                    if v.dimensions(n) == v.dimensions(out) && !v.dimensions(n).is_empty() {
+                        let same = v.element_type(n) == v.element_type(out);
+                        self.link(n, out, DimensionMap::Same, true, same);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A part of a whole: dimensions that are indexed away (one element of several) do not carry
+    /// over.
+    fn part(&mut self, whole: NodeId, part: NodeId, v: &Values, moves: bool) {
+        let (w, p) = (v.dimensions(whole), v.dimensions(part));
+        let pairs = w.iter().zip(p).enumerate();
+        let pairs = pairs.filter(|(_, (w, p))| **p != 1 || **w == 1);
+        let pairs = pairs.filter_map(|(d, _)| pair(d, d)).collect();
+        self.link(whole, part, DimensionMap::Pairs(pairs), moves, moves);
+    }
+
+    fn product(&mut self, inputs: &[NodeId], out: NodeId, found: &[(usize, usize, Vec<(u8, u8)>)]) {
+        // Nodes are numbered operand by operand, the result last.
+        for (a, b, pairs) in found {
+            let node = |k: usize| inputs.get(k).copied().unwrap_or(out);
+            let map = DimensionMap::Pairs(pairs.clone().into());
+            self.link(node(*a), node(*b), map, false, false);
+        }
+    }
+
+    fn convolution(&mut self, inputs: &[NodeId], out: NodeId, n: &ConvolutionNumbers, v: &Values) {
+        let (Some(&lhs), Some(&rhs)) = (inputs.first(), inputs.get(1)) else {
+            return;
+        };
+        let size = |node: NodeId, d: usize| v.dimensions(node).get(d).copied().unwrap_or(0);
+        let mut lhs_out = vec![(n.input_batch, n.output_batch)];
+        let mut lhs_rhs = Vec::new();
+        if size(lhs, n.input_feature) == size(rhs, n.kernel_input) {
+            lhs_rhs.push((n.input_feature, n.kernel_input));
+        }
+        let mut rhs_out = vec![(n.kernel_output, n.output_feature)];
+        for (k, &i) in n.input_spatial.iter().enumerate() {
+            let kernel = n.kernel_spatial.get(k).copied().unwrap_or(usize::MAX);
+            let output = n.output_spatial.get(k).copied().unwrap_or(usize::MAX);
+            let (a, b, c) = (size(lhs, i), size(rhs, kernel), size(out, output));
+            // Matrix products are written as convolutions whose spatial dimensions stand for
+            // batch or contracted ones: equal sizes tell.
+            if a > 1 && a == b {
+                lhs_rhs.push((i, kernel));
+            }
+            if c > 1 && (a == c || b == 1) {
+                lhs_out.push((i, output));
+            }
+            if b > 1 && b == c {
+                rhs_out.push((kernel, output));
+            }
+        }
+        for (a, b, pairs) in [(lhs, out, lhs_out), (lhs, rhs, lhs_rhs), (rhs, out, rhs_out)] {
+            let pairs = pairs.into_iter().filter_map(|(x, y)| pair(x, y)).collect();
+            self.link(a, b, DimensionMap::Pairs(pairs), false, false);
+        }
+    }
+
+    fn regrouped(&self, from: InstructionId, to: InstructionId, physical: bool) -> Box<[Group]> {
+        let (a, b) = (self.program.module.shape(from), self.program.module.shape(to));
+        regroup(&ordered(&a, physical), &ordered(&b, physical))
+    }
+}
+
+fn pair(a: usize, b: usize) -> Option<(u8, u8)> {
+    Some((u8::try_from(a).ok()?, u8::try_from(b).ok()?))
+}
+
+fn count(dimensions: &[u64]) -> u64 {
+    dimensions.iter().fold(1, |a, &d| a.saturating_mul(d))
+}
+
+/// Dimensions with their sizes, slowest first: as the program counts them, or as they lie.
+fn ordered(shape: &Shape, physical: bool) -> Vec<(u8, u64)> {
+    let rank = shape.dimensions.len();
+    let order: Vec<usize> = if physical {
+        shape.major_to_minor()
+    } else {
+        (0..rank).collect()
+    };
+    order
+        .into_iter()
+        .filter_map(|d| Some((u8::try_from(d).ok()?, *shape.dimensions.get(d)?)))
+        .collect()
+}
+
+/// Cuts both lists into the shortest runs of equal product. A rest that does not match is left
+/// out. Dimensions of size one belong to no group.
+pub(super) fn regroup(a: &[(u8, u64)], b: &[(u8, u64)]) -> Box<[Group]> {
+    let mut out = Vec::new();
+    let mut group = Group::default();
+    let (mut pa, mut pb) = (1u64, 1u64);
+    let mut a = a.iter().filter(|d| d.1 != 1).peekable();
+    let mut b = b.iter().filter(|d| d.1 != 1).peekable();
+    loop {
+        if pa == pb && !group.a.is_empty() && !group.b.is_empty() {
+            out.push(std::mem::take(&mut group));
+            (pa, pb) = (1, 1);
+        }
+        let next = if pa <= pb { a.next() } else { None };
+        if let Some(&d) = next {
+            pa = pa.saturating_mul(d.1);
+            group.a.push(d);
+        } else if let Some(&d) = b.next() {
+            pb = pb.saturating_mul(d.1);
+            group.b.push(d);
+        } else {
+            return out.into();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reshapes_fall_into_groups() {
+        let g = regroup(
+            &[(0, 8), (1, 2048), (2, 16), (3, 128)],
+            &[(0, 16384), (1, 2048)],
+        );
+        assert_eq!(g.len(), 2);
+        assert_eq!(g[0].a, [(0, 8), (1, 2048)]);
+        assert_eq!(g[0].b, [(0, 16384)]);
+        assert_eq!(g[1].a, [(2, 16), (3, 128)]);
+        assert!(regroup(&[(0, 6)], &[(0, 4)]).is_empty());
+        assert!(regroup(&[], &[(0, 1)]).is_empty());
+    }
+}
