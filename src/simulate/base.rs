@@ -6,11 +6,12 @@
 use rustc_hash::FxHashMap;
 
 use super::pack::{lower_bound, pack, PackItem};
-use super::values::Values;
+use super::values::{NodeId, Values};
 use crate::analysis::{space_usage, Graph, ProgramPoints, SpaceUsage};
 use crate::error::{Error, Result};
 use crate::model::{
-    AllocationId, AllocationKind, BufferAssignment, BufferId, HeapEventKind, MemorySpace, Program,
+    AllocationId, AllocationKind, BufferAssignment, BufferId, HeapEventKind, InstructionId,
+    MemorySpace, Program, Shape,
 };
 
 /// A program ready to be edited.
@@ -32,6 +33,10 @@ pub struct Base<'p, 'a> {
     pub arenas: Vec<Arena>,
     /// Parameters, outputs, constants, in file order.
     pub blocks: Vec<Block>,
+    /// What every buffer in a slot or block holds, where the file says.
+    contents: FxHashMap<BufferId, (NodeId, Shape)>,
+    /// The instruction that calls each computation, by computation; the first one.
+    callers: Vec<Option<InstructionId>>,
 }
 
 /// One arena of temporaries.
@@ -91,7 +96,7 @@ impl<'p, 'a> Base<'p, 'a> {
         let graph = Graph::new(program);
         let points = ProgramPoints::new(program, &graph, usage.main_arena());
         let mut names = shared_names(assignment);
-        let arenas = usage
+        let arenas: Vec<Arena> = usage
             .arenas
             .iter()
             .map(|a| arena(assignment, a, &mut names))
@@ -110,16 +115,44 @@ impl<'p, 'a> Base<'p, 'a> {
                 "`xpeak ls` lists the spaces in use",
             ));
         }
+        let values = Values::new(program);
+        let contents = contents(program, assignment, &values, &arenas, &blocks);
         Ok(Base {
+            contents,
+            callers: callers(program),
             program,
             assignment,
-            values: Values::new(program),
+            values,
             usage,
             graph,
             points,
             arenas,
             blocks,
         })
+    }
+
+    /// The node and shape that a buffer holds.
+    pub fn content(&self, buffer: BufferId) -> Option<(NodeId, &Shape)> {
+        self.contents.get(&buffer).map(|(n, s)| (*n, s))
+    }
+
+    /// The instruction of the program order that an instruction is part of: itself, or the fusion
+    /// around it.
+    pub fn scheduled(&self, id: InstructionId) -> Option<InstructionId> {
+        let mut at = id;
+        for _ in 0..16 {
+            if self.graph.order_of(at).is_some() {
+                return Some(at);
+            }
+            let c = self.program.module.instruction(at).computation;
+            at = (*self.callers.get(c.index())?)?;
+        }
+        None
+    }
+
+    /// Program point of an instruction, or of the fusion around it.
+    pub fn point(&self, id: InstructionId) -> Option<u32> {
+        self.points.point_of(&self.graph, self.scheduled(id)?)
     }
 
     /// How well packing reproduces the compiler's arenas: bytes compiled, packed, and alive at the
@@ -207,6 +240,54 @@ fn arena(
         alignment: 1 << bits.trailing_zeros(),
         slots,
     }
+}
+
+fn callers(program: &Program<'_>) -> Vec<Option<InstructionId>> {
+    let module = &program.module;
+    let mut out = vec![None; module.computations.len()];
+    for i in (0..module.instructions.len() as u32).map(InstructionId) {
+        for c in module.called(i) {
+            if let Some(slot) = out.get_mut(c.index()) {
+                slot.get_or_insert(i);
+            }
+        }
+    }
+    out
+}
+
+fn contents(
+    program: &Program<'_>,
+    assignment: &BufferAssignment<'_>,
+    values: &Values,
+    arenas: &[Arena],
+    blocks: &[Block],
+) -> FxHashMap<BufferId, (NodeId, Shape)> {
+    let slots = arenas.iter().flat_map(|a| &a.slots).flat_map(|s| &s.names);
+    let mut all: Vec<BufferId> = slots
+        .chain(blocks.iter().flat_map(|b| &b.names))
+        .copied()
+        .collect();
+    // By instruction: the shape of a long tuple is decoded once.
+    all.sort_unstable_by_key(|&b| (assignment.buffer(b).instruction, b));
+    all.dedup();
+    let mut out = FxHashMap::default();
+    let mut last: Option<(InstructionId, Shape)> = None;
+    for b in all {
+        let Some(i) = assignment.buffer(b).instruction else {
+            continue;
+        };
+        if last.as_ref().is_none_or(|(at, _)| *at != i) {
+            last = Some((i, program.module.shape(i)));
+        }
+        let index = assignment.shape_index(b);
+        let leaf = last.as_ref().and_then(|(_, s)| s.leaf(index));
+        if let (Some(leaf), Some(node)) = (leaf, values.node_at(program, i, index)) {
+            if !leaf.is_tuple() {
+                out.insert(b, (node, leaf.clone()));
+            }
+        }
+    }
+    out
 }
 
 fn block(assignment: &BufferAssignment<'_>, id: AllocationId) -> Block {

@@ -3,6 +3,8 @@
 //!
 //! In: a program whose nodes are numbered. Out: links, appended to [`Values::links`].
 
+use rustc_hash::FxHashSet;
+
 use super::dimension_numbers::{convolution, dot, gather, scatter, ConvolutionNumbers};
 use super::values::{DimensionMap, Group, Link, NodeId, Values};
 use crate::model::{ComputationId, InstructionId, Program, Shape};
@@ -13,11 +15,68 @@ pub(super) fn collect(program: &Program<'_>, values: &mut Values) {
         program,
         parameters: parameters(program),
         links: Vec::new(),
+        indexed: Vec::new(),
     };
     for i in 0..program.module.instructions.len() as u32 {
         collector.instruction(InstructionId(i), values);
     }
+    let by_device = device_dependent(program);
+    for &(link, slice) in &collector.indexed {
+        let indices = program.module.operands(slice).iter().skip(1);
+        if indices.copied().any(|i| by_device.contains(&i)) {
+            // Where a device cuts out its own share, what follows is split already.
+            if let Some(l) = collector.links.get_mut(link) {
+                l.elementwise = false;
+            }
+        }
+    }
     values.links = collector.links;
+}
+
+/// Instructions with a small result that depends on the number of the device.
+fn device_dependent(program: &Program<'_>) -> FxHashSet<InstructionId> {
+    let module = &program.module;
+    let parameters = parameters(program);
+    let mut found: FxHashSet<InstructionId> = FxHashSet::default();
+    let small = |i: InstructionId| {
+        let s = module.shape(i);
+        !s.is_tuple() && s.element_count() <= 64
+    };
+    let ids = || (0..module.instructions.len() as u32).map(InstructionId);
+    if !ids().any(|i| matches!(module.instruction(i).opcode, "partition-id" | "replica-id")) {
+        return found;
+    }
+    // Callees stand before their callers: a few passes reach what is passed in and out again.
+    for _ in 0..4 {
+        let before = found.len();
+        for i in ids() {
+            let at = module.instruction(i);
+            let known = match at.opcode {
+                "partition-id" | "replica-id" => true,
+                "while" | "tuple" | "get-tuple-element" | "conditional" | "parameter" => false,
+                "fusion" | "call" => {
+                    for &c in module.called(i) {
+                        let inside = parameters.get(c.index()).map_or(&[][..], Vec::as_slice);
+                        for (&o, &p) in module.operands(i).iter().zip(inside) {
+                            if found.contains(&o) && small(p) {
+                                found.insert(p);
+                            }
+                        }
+                    }
+                    let root = |c: &ComputationId| module.computation(*c).root;
+                    module.called(i).iter().filter_map(root).any(|r| found.contains(&r))
+                }
+                _ => module.operands(i).iter().any(|o| found.contains(o)) && small(i),
+            };
+            if known {
+                found.insert(i);
+            }
+        }
+        if found.len() == before {
+            break;
+        }
+    }
+    found
 }
 
 /// Parameters of every computation, by number.
@@ -39,6 +98,8 @@ struct Collector<'p, 'a> {
     program: &'p Program<'a>,
     parameters: Vec<Vec<InstructionId>>,
     links: Vec<Link>,
+    /// Slices whose place depends on indices: link, and the instruction.
+    indexed: Vec<(usize, InstructionId)>,
 }
 
 impl Collector<'_, '_> {
@@ -279,6 +340,9 @@ impl Collector<'_, '_> {
             "slice" | "dynamic-slice" | "pad" | "reduce-window" | "select-and-scatter" => {
                 let moves = matches!(opcode, "slice" | "dynamic-slice" | "pad");
                 if let Some(&n) = inputs.first() {
+                    if opcode == "dynamic-slice" {
+                        self.indexed.push((self.links.len(), id));
+                    }
                     self.part(n, out, v, moves);
                 }
             }
@@ -327,10 +391,12 @@ impl Collector<'_, '_> {
     /// over.
     fn part(&mut self, whole: NodeId, part: NodeId, v: &Values, moves: bool) {
         let (w, p) = (v.dimensions(whole), v.dimensions(part));
+        // A fraction of a dimension is one device's share: already split.
+        let share = w.iter().zip(p).any(|(w, p)| *p > 1 && p.saturating_mul(2) <= *w);
         let pairs = w.iter().zip(p).enumerate();
         let pairs = pairs.filter(|(_, (w, p))| **p != 1 || **w == 1);
         let pairs = pairs.filter_map(|(d, _)| pair(d, d)).collect();
-        self.link(whole, part, DimensionMap::Pairs(pairs), moves, moves);
+        self.link(whole, part, DimensionMap::Pairs(pairs), moves && !share, moves);
     }
 
     fn product(&mut self, inputs: &[NodeId], out: NodeId, found: &[(usize, usize, Vec<(u8, u8)>)]) {

@@ -1,0 +1,137 @@
+//! Arguments give their memory to outputs: whole-program blocks merge. Where an argument is still
+//! read after its output has begun to be written, a copy lives in the arena meanwhile, and the
+//! saving is what packing leaves of it.
+//!
+//! In: arguments. Out: blocks emptied, copies added, and what was found.
+
+use super::base::Base;
+use super::predict::Confidence;
+use super::scenario::Scenario;
+use crate::model::{AllocationKind, BufferId, InstructionId};
+
+/// What came of a donation.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Donated {
+    /// Arguments whose memory an output takes over.
+    pub(super) pairs: usize,
+    /// Of these, arguments that must be copied first.
+    pub(super) copied: usize,
+    /// Bytes of outputs that need no memory of their own any more.
+    pub(super) bytes: u64,
+    /// Arguments that no output can use.
+    pub(super) unusable: usize,
+}
+
+/// Donates the arguments in `chosen`, in order of their numbers.
+pub(super) fn donate(
+    base: &Base<'_, '_>,
+    scenario: &mut Scenario,
+    chosen: &dyn Fn(u32) -> bool,
+) -> Donated {
+    let mut out = Donated::default();
+    let mut taken = vec![false; base.blocks.len()];
+    let mut arguments: Vec<usize> = (0..base.blocks.len())
+        .filter(|&b| base.blocks[b].kind == AllocationKind::Parameter)
+        .filter(|&b| base.blocks[b].parameter.is_some_and(chosen))
+        .collect();
+    arguments.sort_by_key(|&b| (base.blocks[b].parameter, b));
+    for argument in arguments {
+        let size = scenario.blocks.get(argument).copied().unwrap_or(0);
+        if size == 0 {
+            continue;
+        }
+        let fits = (0..base.blocks.len()).find(|&b| {
+            base.blocks[b].kind == AllocationKind::Output
+                && !taken[b]
+                && scenario.blocks.get(b) == Some(&size)
+                && same_shape(base, argument, b)
+        });
+        let Some(output) = fits else {
+            out.unusable += 1;
+            continue;
+        };
+        taken[output] = true;
+        out.pairs += 1;
+        out.bytes = out.bytes.saturating_add(size);
+        if let Some(b) = scenario.blocks.get_mut(output) {
+            *b = 0;
+        }
+        if let (Some(read), Some(written)) = (last_read(base, argument), first_write(base, output)) {
+            if read > written {
+                out.copied += 1;
+                let order = base.graph.program_order();
+                let point = |o: u32| {
+                    let i = order.get(o as usize)?;
+                    base.points.point_of(&base.graph, *i)
+                };
+                let start = point(written).unwrap_or(0);
+                let label = format!("copy of argument {}", base.blocks[argument].parameter.unwrap_or(0));
+                scenario.add(label, size, start, base.points.point_count());
+            }
+        }
+    }
+    if out.copied > 0 {
+        scenario.caveat(
+            Confidence::Simulated,
+            "an argument that is read after its output begins to be written is copied first",
+        );
+    }
+    out
+}
+
+fn same_shape(base: &Base<'_, '_>, argument: usize, output: usize) -> bool {
+    let shapes = |b: usize| {
+        base.blocks[b]
+            .names
+            .iter()
+            .filter_map(|&n| base.content(n).map(|(_, s)| s))
+    };
+    let (mut a, b) = (shapes(argument), shapes(output).collect::<Vec<_>>());
+    // What changes with an edit changes on both sides: element counts may differ by a split, types
+    // and layouts by a conversion; sizes were compared.
+    a.any(|x| b.iter().any(|y| x.dimensions.len() == y.dimensions.len() && x.element_type == y.element_type))
+}
+
+/// Place in the program order of the last instruction that reads an argument.
+fn last_read(base: &Base<'_, '_>, block: usize) -> Option<u32> {
+    let module = &base.program.module;
+    let mut last = None;
+    let mut queue: Vec<InstructionId> = base.blocks[block]
+        .names
+        .iter()
+        .filter_map(|&b| base.assignment.buffer(b).instruction)
+        .filter(|&i| module.instruction(i).opcode == "parameter")
+        .filter(|&i| Some(module.instruction(i).computation) == module.entry)
+        .collect();
+    let mut seen = 0;
+    while let Some(i) = queue.pop() {
+        seen += 1;
+        if seen > 10_000 {
+            break;
+        }
+        for u in base.graph.uses(i) {
+            last = last.max(base.graph.order_of(u.user));
+            if matches!(module.instruction(u.user).opcode, "bitcast" | "get-tuple-element") {
+                queue.push(u.user);
+            }
+        }
+    }
+    last
+}
+
+/// Place in the program order at which an output's memory begins to be written.
+fn first_write(base: &Base<'_, '_>, block: usize) -> Option<u32> {
+    let module = &base.program.module;
+    let writes = |b: &BufferId| {
+        let i = base.assignment.buffer(*b).instruction?;
+        let opcode = module.instruction(i).opcode;
+        // A bitcast or tuple writes nothing.
+        (!matches!(opcode, "bitcast" | "tuple" | "get-tuple-element" | "parameter")).then_some(i)
+    };
+    base.blocks[block]
+        .names
+        .iter()
+        .filter_map(writes)
+        .filter_map(|i| base.graph.order_of(i))
+        .min()
+}
