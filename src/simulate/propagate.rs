@@ -5,7 +5,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::values::{DimensionMap, Group, Link, NodeId, Values};
+use super::values::{DimensionMap, Group, Link, NodeId, Piece, Values};
 
 /// A dimension that carries the seeded one, alone or as a factor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,31 +123,42 @@ fn carried(link: &Link, forward: bool, mark: Mark) -> Vec<Mark> {
                 inner: mark.inner,
             })
             .collect(),
-        DimensionMap::Groups(groups) => groups
-            .iter()
-            .find_map(|g| regrouped(g, forward, mark))
-            .into_iter()
-            .collect(),
+        DimensionMap::Groups(groups) => regrouped(groups, forward, mark).into_iter().collect(),
     }
 }
 
-fn regrouped(group: &Group, forward: bool, mark: Mark) -> Option<Mark> {
-    let (from, to) = if forward {
-        (&group.a, &group.b)
-    } else {
-        (&group.b, &group.a)
+/// Where a mark is found again after a reshape. A dimension can be in several groups (tiles, and
+/// what is inside a tile): its slowest piece stands for it.
+fn regrouped(groups: &[Group], forward: bool, mark: Mark) -> Option<Mark> {
+    let sides = |g: &Group| -> (Vec<Piece>, Vec<Piece>) {
+        if forward {
+            (g.a.clone(), g.b.clone())
+        } else {
+            (g.b.clone(), g.a.clone())
+        }
     };
+    let of = |p: &&Piece| p.dimension == mark.dimension;
+    let (group, _) = groups
+        .iter()
+        .filter_map(|g| {
+            let (from, _) = sides(g);
+            let stride = from.iter().filter(of).map(|p| p.stride).max()?;
+            Some((g, stride))
+        })
+        .max_by_key(|(_, stride)| *stride)?;
+    let (from, to) = sides(group);
+    let at = from.iter().position(|p| of(&p))?;
+    let inner = (mark.inner / from.get(at)?.stride.max(1)).max(1);
     // Elements of the whole group per step of the seed.
-    let at = from.iter().position(|d| d.0 == mark.dimension)?;
     let below = from.iter().skip(at + 1);
-    let stride = below.fold(mark.inner, |s, d| s.saturating_mul(d.1));
+    let stride = below.fold(inner, |s, d| s.saturating_mul(d.size));
     let mut below = 1u64;
-    for &(dimension, size) in to.iter().rev() {
-        let above = below.saturating_mul(size);
+    for piece in to.iter().rev() {
+        let above = below.saturating_mul(piece.size);
         if stride < above {
             return (stride % below == 0).then_some(Mark {
-                dimension,
-                inner: stride / below,
+                dimension: piece.dimension,
+                inner: (stride / below).saturating_mul(piece.stride),
             });
         }
         below = above;
@@ -159,11 +170,19 @@ fn regrouped(group: &Group, forward: bool, mark: Mark) -> Option<Mark> {
 mod tests {
     use super::*;
 
-    fn group(a: &[(u8, u64)], b: &[(u8, u64)]) -> Group {
-        Group {
-            a: a.to_vec(),
-            b: b.to_vec(),
-        }
+    fn group(a: &[(u8, u64)], b: &[(u8, u64)]) -> [Group; 1] {
+        let pieces = |list: &[(u8, u64)]| {
+            let piece = |&(dimension, size): &(u8, u64)| Piece {
+                dimension,
+                size,
+                stride: 1,
+            };
+            list.iter().map(piece).collect()
+        };
+        [Group {
+            a: pieces(a),
+            b: pieces(b),
+        }]
     }
 
     #[test]

@@ -37,13 +37,24 @@ pub enum DimensionMap {
     Groups(Box<[Group]>),
 }
 
-/// Dimensions of both sides of a reshape that hold the same elements: `(dimension, size)`.
+/// Dimensions of both sides of a reshape that hold the same elements, slowest first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Group {
     /// Of the first node.
-    pub a: Vec<(u8, u64)>,
+    pub a: Vec<Piece>,
     /// Of the second.
-    pub b: Vec<(u8, u64)>,
+    pub b: Vec<Piece>,
+}
+
+/// A dimension or a factor of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Piece {
+    /// The dimension.
+    pub dimension: u8,
+    /// Steps in this piece.
+    pub size: u64,
+    /// Elements of the dimension per step.
+    pub stride: u64,
 }
 
 /// Nodes and links of one program.
