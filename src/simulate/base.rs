@@ -46,6 +46,8 @@ pub struct Arena {
     pub allocation: Option<AllocationId>,
     /// Bytes the compiler gave it.
     pub compiled_bytes: u64,
+    /// Bytes that packing its slots gives.
+    pub packed_bytes: u64,
     /// Largest heap as replayed.
     pub compiled_peak: u64,
     /// Largest power of two that all offsets are multiples of, at most 4096.
@@ -162,7 +164,7 @@ impl<'p, 'a> Base<'p, 'a> {
         for a in self.arenas.iter().filter(|a| !a.slots.is_empty()) {
             let items = a.items();
             out.0 = out.0.saturating_add(a.compiled_bytes);
-            out.1 = out.1.saturating_add(pack(&items, a.alignment).size_bytes);
+            out.1 = out.1.saturating_add(a.packed_bytes);
             out.2 = out.2.saturating_add(lower_bound(&items));
         }
         out
@@ -231,13 +233,16 @@ fn arena(
     }
     let offsets = usage.allocation.map_or(&[][..], |id| assignment.assigned(id));
     let bits = offsets.iter().fold(4096u64, |m, a| m | a.offset_bytes);
+    let alignment = 1 << bits.trailing_zeros();
+    let items: Vec<PackItem> = slots.iter().map(|s| s.item.clone()).collect();
     Arena {
         allocation: usage.allocation,
         compiled_bytes: usage
             .allocation
             .map_or(usage.peak_bytes, |id| assignment.allocation(id).size_bytes),
+        packed_bytes: pack(&items, alignment).size_bytes,
         compiled_peak: usage.peak_bytes,
-        alignment: 1 << bits.trailing_zeros(),
+        alignment,
         slots,
     }
 }

@@ -56,18 +56,27 @@ pub(super) fn donate(
         if let Some(b) = scenario.blocks.get_mut(output) {
             *b = 0;
         }
-        if let (Some(read), Some(written)) = (last_read(base, argument), first_write(base, output)) {
-            if read > written {
-                out.copied += 1;
-                let order = base.graph.program_order();
-                let point = |o: u32| {
-                    let i = order.get(o as usize)?;
-                    base.points.point_of(&base.graph, *i)
-                };
-                let start = point(written).unwrap_or(0);
-                let label = format!("copy of argument {}", base.blocks[argument].parameter.unwrap_or(0));
-                scenario.add(label, size, start, base.points.point_count());
-            }
+        let Some(writes) = writes(base, output) else {
+            continue;
+        };
+        let read = last_read(base, argument).unwrap_or(0);
+        let number = base.blocks[argument].parameter.unwrap_or(0);
+        let point = |order: u32| {
+            let i = base.graph.program_order().get(order as usize)?;
+            base.points.point_of(&base.graph, *i)
+        };
+        if read > writes.result {
+            out.copied += 1;
+            let start = point(writes.result).unwrap_or(0);
+            let label = format!("copy of argument {number}");
+            scenario.add(label, size, start, base.points.point_count());
+        } else if read > writes.first {
+            // Temporaries had used the output's memory: they need their own while the argument is
+            // read.
+            let start = point(writes.first).unwrap_or(0);
+            let end = point(writes.result).unwrap_or(0);
+            let label = format!("temporaries in the memory of argument {number}'s output");
+            scenario.add(label, size, start, end);
         }
     }
     if out.copied > 0 {
@@ -119,19 +128,34 @@ fn last_read(base: &Base<'_, '_>, block: usize) -> Option<u32> {
     last
 }
 
-/// Place in the program order at which an output's memory begins to be written.
-fn first_write(base: &Base<'_, '_>, block: usize) -> Option<u32> {
+/// Places in the program order at which an output's memory is written.
+struct Writes {
+    /// By anything: the compiler lets temporaries use it as long as it is free.
+    first: u32,
+    /// By the result itself, or its first part.
+    result: u32,
+}
+
+fn writes(base: &Base<'_, '_>, block: usize) -> Option<Writes> {
     let module = &base.program.module;
-    let writes = |b: &BufferId| {
-        let i = base.assignment.buffer(*b).instruction?;
-        let opcode = module.instruction(i).opcode;
-        // A bitcast or tuple writes nothing.
-        (!matches!(opcode, "bitcast" | "tuple" | "get-tuple-element" | "parameter")).then_some(i)
-    };
-    base.blocks[block]
+    let mut orders = Vec::new();
+    let mut in_parts = false;
+    for i in base.blocks[block]
         .names
         .iter()
-        .filter_map(writes)
-        .filter_map(|i| base.graph.order_of(i))
-        .min()
+        .filter_map(|&b: &BufferId| base.assignment.buffer(b).instruction)
+    {
+        let opcode = module.instruction(i).opcode;
+        // A loop writes its result part by part, from before its first round on.
+        in_parts |= opcode == "while";
+        // A bitcast or tuple writes nothing.
+        if !matches!(opcode, "bitcast" | "tuple" | "get-tuple-element" | "parameter") {
+            orders.extend(base.graph.order_of(i));
+        }
+    }
+    let (first, last) = (*orders.iter().min()?, *orders.iter().max()?);
+    Some(Writes {
+        first,
+        result: if in_parts { first } else { last },
+    })
 }

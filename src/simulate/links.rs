@@ -181,9 +181,10 @@ impl Collector<'_, '_> {
             "all-reduce" | "all-reduce-start" | "collective-broadcast" => {
                 self.leafwise(id, &operands, v, true, true, false);
             }
-            "all-gather" | "reduce-scatter" | "all-to-all" | "ragged-all-to-all" => {
+            "all-gather" | "reduce-scatter" => {
                 self.leafwise(id, &operands, v, false, true, false);
             }
+            "all-to-all" | "ragged-all-to-all" => self.exchange(id, &operands, v),
             "collective-permute" => self.leafwise(id, &operands, v, true, true, false),
             "reduce" => self.reduce(id, &operands, v),
             _ => self.arrays(id, opcode, &operands, v),
@@ -278,6 +279,17 @@ impl Collector<'_, '_> {
             for leaf in leaves.clone().skip(1) {
                 self.link(leaves.start, leaf, DimensionMap::Same, true, false);
             }
+        }
+    }
+
+    /// All-to-all: along the dimension that is exchanged, something else stands afterwards.
+    fn exchange(&mut self, id: InstructionId, operands: &[InstructionId], v: &Values) {
+        let exchanged = self.dimension_list(id);
+        for (&o, leaf) in operands.iter().zip(v.nodes(id)) {
+            let Some(n) = v.nodes(o).next() else { continue };
+            let kept = (0..v.dimensions(n).len()).filter(|d| !exchanged.contains(d));
+            let pairs = kept.filter_map(|d| pair(d, d)).collect();
+            self.link(n, leaf, DimensionMap::Pairs(pairs), false, true);
         }
     }
 

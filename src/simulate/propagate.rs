@@ -158,7 +158,11 @@ fn regrouped(groups: &[Group], forward: bool, mark: Mark) -> Option<Mark> {
         if stride < above {
             return (stride % below == 0).then_some(Mark {
                 dimension: piece.dimension,
-                inner: (stride / below).saturating_mul(piece.stride),
+                // A count of tiles stands for the dimension itself.
+                inner: match stride / below {
+                    1 => 1,
+                    n => n.saturating_mul(piece.stride),
+                },
             });
         }
         below = above;
