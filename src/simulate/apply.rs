@@ -16,6 +16,7 @@ use super::edit::{Edit, Ways};
 use super::effects::{BatchScale, Effects};
 use super::microbatch;
 use super::offload::offload;
+use super::outputs::Writes;
 use super::predict::Confidence;
 use super::propagate::Marks;
 use super::scenario::Scenario;
@@ -24,6 +25,7 @@ use super::split;
 use super::values::NodeId;
 use crate::analysis::Finding;
 use crate::error::{Error, Result};
+use crate::model::AllocationKind;
 use crate::units;
 
 /// What an edit touched.
@@ -305,10 +307,8 @@ impl Run<'_, '_, '_> {
             return;
         }
         let before = (self.scenario.blocks.clone(), self.scenario.arenas.clone());
-        for (block, size) in self.base.blocks.iter().zip(&mut self.scenario.blocks) {
-            if *size > 0 {
-                *size = self.effects.size_of_all(self.base, &block.names, *size, false);
-            }
+        for at in 0..self.base.blocks.len() {
+            self.resize_block(at);
         }
         for (arena, edited) in self.base.arenas.iter().zip(&mut self.scenario.arenas) {
             for (slot, item) in arena.slots.iter().zip(&mut edited.items) {
@@ -317,6 +317,31 @@ impl Run<'_, '_, '_> {
             }
         }
         self.resized = before != (self.scenario.blocks.clone(), self.scenario.arenas.clone());
+    }
+
+    fn resize_block(&mut self, at: usize) {
+        let (base, effects) = (self.base, &self.effects);
+        let (Some(block), Some(&old)) = (base.blocks.get(at), self.scenario.blocks.get(at)) else {
+            return;
+        };
+        let writes = match block.kind {
+            AllocationKind::Output if old > 0 => Writes::of(base, at),
+            _ => None,
+        };
+        let names = writes.as_ref().map_or(&block.names, |w| &w.results);
+        let new = effects.size_of_all(base, names, old, false);
+        if let Some(size) = self.scenario.blocks.get_mut(at).filter(|s| **s > 0) {
+            *size = new;
+        }
+        // Temporaries that no longer fit into an output's memory move into the arena.
+        if let Some(w) = writes.filter(|w| !w.housed.is_empty() && new < old) {
+            let need = effects.size_of_all(base, &w.housed, w.housed_bytes, true);
+            if need > new {
+                let label = "temporaries that had used an output's memory".to_owned();
+                let (start, end) = (w.first_point(base), w.result_point(base));
+                self.scenario.add(label, need, start, end);
+            }
+        }
     }
 
     /// Second phase: live ranges and sharing.

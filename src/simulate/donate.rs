@@ -5,9 +5,10 @@
 //! In: arguments. Out: blocks emptied, copies added, and what was found.
 
 use super::base::Base;
+use super::outputs::{outputs_in_order, Writes};
 use super::predict::Confidence;
 use super::scenario::Scenario;
-use crate::model::{AllocationKind, BufferId, InstructionId};
+use crate::model::{AllocationKind, InstructionId};
 
 /// What came of a donation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -35,14 +36,14 @@ pub(super) fn donate(
         .filter(|&b| base.blocks[b].parameter.is_some_and(chosen))
         .collect();
     arguments.sort_by_key(|&b| (base.blocks[b].parameter, b));
+    let outputs = outputs_in_order(base);
     for argument in arguments {
         let size = scenario.blocks.get(argument).copied().unwrap_or(0);
         if size == 0 {
             continue;
         }
-        let fits = (0..base.blocks.len()).find(|&b| {
-            base.blocks[b].kind == AllocationKind::Output
-                && !taken[b]
+        let fits = outputs.iter().copied().find(|&b| {
+            !taken[b]
                 && scenario.blocks.get(b) == Some(&size)
                 && same_shape(base, argument, b)
         });
@@ -56,27 +57,22 @@ pub(super) fn donate(
         if let Some(b) = scenario.blocks.get_mut(output) {
             *b = 0;
         }
-        let Some(writes) = writes(base, output) else {
+        let Some(writes) = Writes::of(base, output) else {
             continue;
         };
         let read = last_read(base, argument).unwrap_or(0);
         let number = base.blocks[argument].parameter.unwrap_or(0);
-        let point = |order: u32| {
-            let i = base.graph.program_order().get(order as usize)?;
-            base.points.point_of(&base.graph, *i)
-        };
+        let end = base.points.point_count();
         if read > writes.result {
             out.copied += 1;
-            let start = point(writes.result).unwrap_or(0);
-            let label = format!("copy of argument {number}");
-            scenario.add(label, size, start, base.points.point_count());
+            let start = writes.result_point(base);
+            scenario.add(format!("copy of argument {number}"), size, start, end);
         } else if read > writes.first {
             // Temporaries had used the output's memory: they need their own while the argument is
             // read.
-            let start = point(writes.first).unwrap_or(0);
-            let end = point(writes.result).unwrap_or(0);
             let label = format!("temporaries in the memory of argument {number}'s output");
-            scenario.add(label, size, start, end);
+            let size = size.min(writes.housed_bytes);
+            scenario.add(label, size, writes.first_point(base), writes.result_point(base));
         }
     }
     if out.copied > 0 {
@@ -128,34 +124,3 @@ fn last_read(base: &Base<'_, '_>, block: usize) -> Option<u32> {
     last
 }
 
-/// Places in the program order at which an output's memory is written.
-struct Writes {
-    /// By anything: the compiler lets temporaries use it as long as it is free.
-    first: u32,
-    /// By the result itself, or its first part.
-    result: u32,
-}
-
-fn writes(base: &Base<'_, '_>, block: usize) -> Option<Writes> {
-    let module = &base.program.module;
-    let mut orders = Vec::new();
-    let mut in_parts = false;
-    for i in base.blocks[block]
-        .names
-        .iter()
-        .filter_map(|&b: &BufferId| base.assignment.buffer(b).instruction)
-    {
-        let opcode = module.instruction(i).opcode;
-        // A loop writes its result part by part, from before its first round on.
-        in_parts |= opcode == "while";
-        // A bitcast or tuple writes nothing.
-        if !matches!(opcode, "bitcast" | "tuple" | "get-tuple-element" | "parameter") {
-            orders.extend(base.graph.order_of(i));
-        }
-    }
-    let (first, last) = (*orders.iter().min()?, *orders.iter().max()?);
-    Some(Writes {
-        first,
-        result: if in_parts { first } else { last },
-    })
-}

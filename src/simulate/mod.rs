@@ -15,6 +15,7 @@ mod effects;
 mod links;
 mod microbatch;
 mod offload;
+mod outputs;
 pub mod pack;
 mod predict;
 mod propagate;
