@@ -274,24 +274,27 @@ impl Run<'_, '_, '_> {
         };
         let s = self.select(edit, selector)?;
         let nodes = self.nodes(&s);
-        let mut classes = FxHashSet::default();
-        for &n in &nodes {
-            if self.base.values.dimensions(n).iter().any(|&d| d > 1) {
-                classes.insert(self.base.values.split_class(n));
+        let arguments = self.parameters(&s);
+        let of_argument = |n: &NodeId| {
+            let i = self.base.program.module.instruction(self.base.values.instruction_of(*n));
+            i.opcode == "parameter" && arguments.contains(&i.parameter_number)
+        };
+        let weights = nodes.iter().any(of_argument);
+        let split = split::follow(&self.base.values, &nodes, ways, !weights);
+        let touched = split.len();
+        for (node, ways) in split {
+            if weights {
+                self.effects.gathered.insert(node);
             }
-        }
-        for &c in &classes {
-            let w = self.effects.split.entry(c).or_insert(1);
+            let w = self.effects.split.entry(node).or_insert(1);
             *w = w.saturating_mul(ways);
         }
         self.note(
             at,
-            classes.len(),
+            nodes.len(),
             format!(
-                "{} arrays by {} in {} groups, split {ways} ways with what follows element by element",
-                nodes.len(),
-                s.by.name(),
-                classes.len()
+                "by {}, split {ways} ways, with {touched} arrays that follow element by element",
+                s.by.name()
             ),
         );
         self.scenario.caveat(

@@ -4,7 +4,7 @@
 //! In: effects collected from edits. Out: the new size of any buffer. Effects multiply, so their
 //! order does not matter.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::base::Base;
 use super::propagate::Marks;
@@ -15,8 +15,10 @@ use crate::model::{BufferId, ElementType, Shape};
 #[derive(Debug, Default)]
 pub(super) struct Effects {
     pub(super) batches: Vec<BatchScale>,
-    /// Ways by split class, with the element count that is split (parts of it follow).
-    pub(super) split: FxHashMap<u32, u64>,
+    /// How many ways each node is split.
+    pub(super) split: FxHashMap<NodeId, u64>,
+    /// Nodes of `split` that arguments and what follows from them are.
+    pub(super) gathered: FxHashSet<NodeId>,
     pub(super) types: FxHashMap<u32, ElementType>,
     pub(super) pad_free: bool,
 }
@@ -59,7 +61,7 @@ impl Effects {
                 b.marks.scale(node, &mut new.dimensions, b.old, b.new);
             }
         }
-        if let (true, Some(&ways)) = (split, self.split.get(&base.values.split_class(node))) {
+        if let (true, Some(&ways)) = (split, self.split.get(&node)) {
             divide(&mut new.dimensions, ways);
         }
         if self.pad_free {

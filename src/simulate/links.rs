@@ -24,9 +24,10 @@ pub(super) fn collect(program: &Program<'_>, values: &mut Values) {
     for &(link, slice) in &collector.indexed {
         let indices = program.module.operands(slice).iter().skip(1);
         if indices.copied().any(|i| by_device.contains(&i)) {
-            // Where a device cuts out its own share, what follows is split already.
+            // A device cuts out its own share: what follows is split already.
             if let Some(l) = collector.links.get_mut(link) {
-                l.elementwise = false;
+                let count_of = |n| count(values.dimensions(n));
+                l.share = count_of(l.a).checked_div(count_of(l.b)).unwrap_or(1).max(1);
             }
         }
     }
@@ -109,7 +110,21 @@ impl Collector<'_, '_> {
             b,
             map,
             elementwise,
+            share: 1,
             same_type,
+        });
+    }
+
+    /// `part` is one device's share of `whole`.
+    fn share(&mut self, whole: NodeId, part: NodeId, map: DimensionMap, v: &Values) {
+        let (w, p) = (count(v.dimensions(whole)), count(v.dimensions(part)));
+        self.links.push(Link {
+            a: whole,
+            b: part,
+            map,
+            elementwise: p > 0 && w % p == 0,
+            share: w.checked_div(p).unwrap_or(1).max(1),
+            same_type: true,
         });
     }
 
@@ -181,9 +196,14 @@ impl Collector<'_, '_> {
             "all-reduce" | "all-reduce-start" | "collective-broadcast" => {
                 self.leafwise(id, &operands, v, true, true, false);
             }
-            "all-gather" | "reduce-scatter" => {
-                self.leafwise(id, &operands, v, false, true, false);
+            "all-gather" => {
+                for (&o, whole) in operands.iter().zip(v.nodes(id)) {
+                    if let Some(part) = v.nodes(o).next() {
+                        self.share(whole, part, DimensionMap::Same, v);
+                    }
+                }
             }
+            "reduce-scatter" => self.leafwise(id, &operands, v, false, true, false),
             "all-to-all" | "ragged-all-to-all" => self.exchange(id, &operands, v),
             "collective-permute" => self.leafwise(id, &operands, v, true, true, false),
             "reduce" => self.reduce(id, &operands, v),
@@ -240,7 +260,6 @@ impl Collector<'_, '_> {
     }
 
     fn started(&mut self, id: InstructionId, opcode: &str, operands: &[InstructionId], v: &Values) {
-        let Some(&o) = operands.first() else { return };
         let gathered = opcode == "all-gather-start";
         for (k, &o) in operands.iter().enumerate().take(if gathered { usize::MAX } else { 1 }) {
             for element in [0, 1] {
@@ -248,12 +267,14 @@ impl Collector<'_, '_> {
                 // One operand: the element is the array itself; several: a tuple of them.
                 let at = if operands.len() == 1 { 0 } else { k as u32 };
                 for (x, n) in v.nodes(o).zip(leaves.skip(at as usize)) {
-                    let whole = v.dimensions(x) == v.dimensions(n);
-                    self.link(x, n, DimensionMap::Same, whole, true);
+                    if v.dimensions(x) == v.dimensions(n) {
+                        self.link(x, n, DimensionMap::Same, true, true);
+                    } else if v.dimensions(x).len() == v.dimensions(n).len() {
+                        self.share(n, x, DimensionMap::Same, v);
+                    }
                 }
             }
         }
-        let _ = o;
     }
 
     /// Operand `k` against leaf `k` of the result.
@@ -388,6 +409,11 @@ impl Collector<'_, '_> {
                     self.link(updates, out, DimensionMap::Unrelated, false, same);
                 }
             }
+            "custom-call" if self.joins(id, &inputs, out, v) => {
+                for n in inputs {
+                    self.link(n, out, DimensionMap::Same, true, true);
+                }
+            }
             _ => {
                 for n in inputs {
                     if v.dimensions(n) == v.dimensions(out) && !v.dimensions(n).is_empty() {
@@ -403,12 +429,20 @@ impl Collector<'_, '_> {
     /// over.
     fn part(&mut self, whole: NodeId, part: NodeId, v: &Values, moves: bool) {
         let (w, p) = (v.dimensions(whole), v.dimensions(part));
-        // A fraction of a dimension is one device's share: already split.
-        let share = w.iter().zip(p).any(|(w, p)| *p > 1 && p.saturating_mul(2) <= *w);
         let pairs = w.iter().zip(p).enumerate();
         let pairs = pairs.filter(|(_, (w, p))| **p != 1 || **w == 1);
         let pairs = pairs.filter_map(|(d, _)| pair(d, d)).collect();
-        self.link(whole, part, DimensionMap::Pairs(pairs), moves && !share, moves);
+        self.link(whole, part, DimensionMap::Pairs(pairs), moves, moves);
+    }
+
+    /// Whether a custom call puts its operands together again (a parameter fetched in slices).
+    fn joins(&self, id: InstructionId, inputs: &[NodeId], out: NodeId, v: &Values) -> bool {
+        let target = self.program.module.instruction(id).custom_call_target();
+        let rank = v.dimensions(out).len();
+        let total = inputs.iter().fold(0u64, |s, &n| s.saturating_add(count(v.dimensions(n))));
+        target.contains("Concat")
+            && inputs.iter().all(|&n| v.dimensions(n).len() == rank)
+            && total == count(v.dimensions(out))
     }
 
     fn product(&mut self, inputs: &[NodeId], out: NodeId, found: &[(usize, usize, Vec<(u8, u8)>)]) {

@@ -3,12 +3,52 @@
 //!
 //! In: effects with split classes. Out: short-lived items added to the scenario.
 
+use std::collections::VecDeque;
+
 use rustc_hash::FxHashMap;
 
 use super::base::Base;
 use super::effects::Effects;
 use super::scenario::Scenario;
+use super::values::{NodeId, Values};
 use crate::model::{InstructionId, Program};
+
+/// Follows a tensor that is split `ways` ways to everything that is element by element the same:
+/// nodes, and how many ways each is split. Where a device works on its own share already, that
+/// much less is left to split.
+///
+/// What follows from an argument is gathered again where it is needed whole. Of an intermediate
+/// result, what was gathered only to make it whole is not gathered any more (`whole_too`).
+pub(super) fn follow(
+    values: &Values,
+    seeds: &[NodeId],
+    ways: u64,
+    whole_too: bool,
+) -> FxHashMap<NodeId, u64> {
+    let mut out: FxHashMap<NodeId, u64> = FxHashMap::default();
+    let mut queue: VecDeque<(NodeId, u64)> = seeds.iter().map(|&n| (n, ways)).collect();
+    while let Some((node, ways_here)) = queue.pop_front() {
+        if ways_here < 2 || out.contains_key(&node) {
+            continue;
+        }
+        out.insert(node, ways_here);
+        for l in values.links_at(node).iter().filter_map(|&l| values.links.get(l as usize)) {
+            let to_part = l.a == node;
+            let other = if to_part { l.b } else { l.a };
+            if !l.elementwise || values.dimensions(other).iter().all(|&d| d <= 1) {
+                continue;
+            }
+            if l.share <= 1 {
+                queue.push_back((other, ways_here));
+            } else if to_part {
+                queue.push_back((other, ways_here / l.share));
+            } else if whole_too {
+                queue.push_back((other, ways_here.saturating_mul(l.share).min(ways)));
+            }
+        }
+    }
+    out
+}
 
 /// Adds the gathered tensors.
 pub(super) fn transients(base: &Base<'_, '_>, effects: &Effects, scenario: &mut Scenario) {
@@ -19,19 +59,16 @@ pub(super) fn transients(base: &Base<'_, '_>, effects: &Effects, scenario: &mut 
             continue;
         }
         let Some(point) = base.point(i) else { continue };
-        let results = std::iter::once((i, false));
-        let operands = module.operands(i).iter().map(|&o| (o, true));
-        for (part, _) in results.chain(operands) {
+        for part in std::iter::once(i).chain(module.operands(i).iter().copied()) {
             let Some(node) = base.values.nodes(part).next() else {
                 continue;
             };
-            let class = base.values.split_class(node);
-            if !effects.split.contains_key(&class) {
+            if !effects.gathered.contains(&node) {
                 continue;
             }
             let shape = module.shape(part);
             let whole = effects.shape(base, node, &shape, true, false).padded_bytes();
-            let most = gathered.entry((point, class)).or_default();
+            let most = gathered.entry((point, node)).or_default();
             *most = whole.max(*most);
         }
     }

@@ -20,6 +20,8 @@ pub struct Link {
     pub map: DimensionMap,
     /// Element for element: splitting one splits the other.
     pub elementwise: bool,
+    /// How many devices' shares of `b` make up `a`; 1 where each device has all of both.
+    pub share: u64,
     /// The element type of one is the other's.
     pub same_type: bool,
 }
@@ -72,7 +74,6 @@ pub struct Values {
     pub links: Vec<Link>,
     adjacent_starts: Vec<u32>,
     adjacent: Vec<u32>,
-    split_class: Vec<u32>,
     type_class: Vec<u32>,
 }
 
@@ -100,7 +101,6 @@ impl Values {
         out.first.push(out.types.len() as u32);
         links::collect(program, &mut out);
         out.index_links();
-        out.split_class = out.classes(|l| l.elementwise);
         out.type_class = out.classes(|l| l.same_type);
         out
     }
@@ -246,11 +246,6 @@ impl Values {
         self.adjacent
             .get(at(node as usize)..at(node as usize + 1))
             .unwrap_or_default()
-    }
-
-    /// Class of nodes that are split together (elementwise relations).
-    pub fn split_class(&self, node: NodeId) -> u32 {
-        self.split_class.get(node as usize).copied().unwrap_or(node)
     }
 
     /// Class of nodes that have one element type.
