@@ -282,9 +282,9 @@ impl Run<'_, '_, '_> {
         let weights = nodes.iter().any(of_argument);
         let split = split::follow(&self.base.values, &nodes, ways, !weights);
         let touched = split.len();
-        for (node, ways) in split {
+        for (node, (ways, seed)) in split {
             if weights {
-                self.effects.gathered.insert(node);
+                self.effects.gathered.insert(node, seed);
             }
             let w = self.effects.split.entry(node).or_insert(1);
             *w = w.saturating_mul(ways);

@@ -4,7 +4,7 @@
 //! In: effects collected from edits. Out: the new size of any buffer. Effects multiply, so their
 //! order does not matter.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::base::Base;
 use super::propagate::Marks;
@@ -17,8 +17,8 @@ pub(super) struct Effects {
     pub(super) batches: Vec<BatchScale>,
     /// How many ways each node is split.
     pub(super) split: FxHashMap<NodeId, u64>,
-    /// Nodes of `split` that arguments and what follows from them are.
-    pub(super) gathered: FxHashSet<NodeId>,
+    /// Nodes of `split` that follow from an argument, with that argument's node.
+    pub(super) gathered: FxHashMap<NodeId, NodeId>,
     pub(super) types: FxHashMap<u32, ElementType>,
     pub(super) pad_free: bool,
 }

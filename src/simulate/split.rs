@@ -3,7 +3,7 @@
 //!
 //! In: effects with split classes. Out: short-lived items added to the scenario.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use rustc_hash::FxHashMap;
 
@@ -11,10 +11,10 @@ use super::base::Base;
 use super::effects::Effects;
 use super::scenario::Scenario;
 use super::values::{NodeId, Values};
-use crate::model::{InstructionId, Program};
+use crate::model::{ComputationId, InstructionId, Program};
 
 /// Follows a tensor that is split `ways` ways to everything that is element by element the same:
-/// nodes, and how many ways each is split. Where a device works on its own share already, that
+/// nodes, how many ways each is split, and the seed it was reached from. Where a device works on its own share already, that
 /// much less is left to split.
 ///
 /// What follows from an argument is gathered again where it is needed whole. Of an intermediate
@@ -24,14 +24,14 @@ pub(super) fn follow(
     seeds: &[NodeId],
     ways: u64,
     whole_too: bool,
-) -> FxHashMap<NodeId, u64> {
-    let mut out: FxHashMap<NodeId, u64> = FxHashMap::default();
-    let mut queue: VecDeque<(NodeId, u64)> = seeds.iter().map(|&n| (n, ways)).collect();
-    while let Some((node, ways_here)) = queue.pop_front() {
+) -> FxHashMap<NodeId, (u64, NodeId)> {
+    let mut out: FxHashMap<NodeId, (u64, NodeId)> = FxHashMap::default();
+    let mut queue: VecDeque<_> = seeds.iter().map(|&n| (n, ways, n)).collect();
+    while let Some((node, ways_here, seed)) = queue.pop_front() {
         if ways_here < 2 || out.contains_key(&node) {
             continue;
         }
-        out.insert(node, ways_here);
+        out.insert(node, (ways_here, seed));
         for l in values.links_at(node).iter().filter_map(|&l| values.links.get(l as usize)) {
             let to_part = l.a == node;
             let other = if to_part { l.b } else { l.a };
@@ -39,45 +39,56 @@ pub(super) fn follow(
                 continue;
             }
             if l.share <= 1 {
-                queue.push_back((other, ways_here));
+                queue.push_back((other, ways_here, seed));
             } else if to_part {
-                queue.push_back((other, ways_here / l.share));
+                queue.push_back((other, ways_here / l.share, seed));
             } else if whole_too {
-                queue.push_back((other, ways_here.saturating_mul(l.share).min(ways)));
+                let more = ways_here.saturating_mul(l.share).min(ways);
+                queue.push_back((other, more, seed));
             }
         }
     }
     out
 }
 
-/// Adds the gathered tensors.
+/// Adds the gathered tensors. A gathered argument stays for later products of the same
+/// computation: the compiler gathers once.
 pub(super) fn transients(base: &Base<'_, '_>, effects: &Effects, scenario: &mut Scenario) {
     let module = &base.program.module;
-    let mut gathered: FxHashMap<(u32, u32), u64> = FxHashMap::default();
+    let mut gathered: BTreeMap<(NodeId, ComputationId), (u32, u32, u64)> = BTreeMap::new();
+    let mut whole_results: Vec<(u32, u64)> = Vec::new();
     for i in (0..module.instructions.len() as u32).map(InstructionId) {
         if !matches!(module.instruction(i).opcode, "dot" | "convolution") {
             continue;
         }
-        let Some(point) = base.point(i) else { continue };
-        for part in std::iter::once(i).chain(module.operands(i).iter().copied()) {
-            let Some(node) = base.values.nodes(part).next() else {
-                continue;
-            };
-            if !effects.gathered.contains(&node) {
-                continue;
-            }
-            let shape = module.shape(part);
-            let whole = effects.shape(base, node, &shape, true, false).padded_bytes();
-            let most = gathered.entry((point, node)).or_default();
-            *most = whole.max(*most);
+        let Some(around) = base.scheduled(i) else { continue };
+        let Some(point) = base.points.point_of(&base.graph, around) else {
+            continue;
+        };
+        let whole = |part: InstructionId| {
+            let node = base.values.nodes(part).next()?;
+            let seed = *effects.gathered.get(&node)?;
+            let shape = effects.shape(base, node, &module.shape(part), true, false);
+            Some((seed, shape.padded_bytes()))
+        };
+        if let Some((_, size)) = whole(i) {
+            whole_results.push((point, size));
+        }
+        for (seed, size) in module.operands(i).iter().filter_map(|&o| whole(o)) {
+            let key = (seed, module.instruction(around).computation);
+            let kept = gathered.entry(key).or_insert((point, point, size));
+            kept.0 = kept.0.min(point);
+            kept.1 = kept.1.max(point);
+            kept.2 = kept.2.max(size);
         }
     }
-    let mut gathered: Vec<((u32, u32), u64)> = gathered.into_iter().collect();
-    gathered.sort_unstable();
     let count = base.points.point_count();
-    for ((point, _), size) in gathered {
-        let end = point.saturating_add(1).min(count);
-        scenario.add("gathered for a product".to_owned(), size, point, end);
+    let end = |p: u32| p.saturating_add(1).min(count);
+    for (from, to, size) in gathered.into_values() {
+        scenario.add("gathered for products".to_owned(), size, from, end(to));
+    }
+    for (point, size) in whole_results {
+        scenario.add("product before it is split".to_owned(), size, point, end(point));
     }
 }
 
