@@ -19,9 +19,11 @@ mod outputs;
 pub mod pack;
 mod predict;
 mod propagate;
+mod readers;
 mod scenario;
 pub mod selector;
 mod split;
+mod stacks;
 mod values;
 mod whatif;
 
