@@ -6,7 +6,10 @@ use xpeak::simulate::{whatif, Edit, WhatIfOptions};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut words: Vec<String> = std::env::args().skip(1).collect();
-    let json = words.iter().position(|w| w == "--json").map(|i| words.remove(i));
+    let json = words
+        .iter()
+        .position(|w| w == "--json")
+        .map(|i| words.remove(i));
     let (path, edits) = words.split_first().ok_or("a file and edits, please")?;
     let bytes = std::fs::read(path)?;
     let program = decode_program(&bytes, HloContainer::Proto).map_err(|e| e.field())?;

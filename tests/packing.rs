@@ -69,6 +69,9 @@ fn packing_reproduces_the_compilers_arenas() {
     }
     errors.sort_by(f64::total_cmp);
     let median = errors[errors.len() / 2];
-    println!("program, MiB alive at the peak, arena, ours, error\n{table}median {:.3} %", median * 100.0);
+    println!(
+        "program, MiB alive at the peak, arena, ours, error\n{table}median {:.3} %",
+        median * 100.0
+    );
     assert!(median < 0.005, "{table}median {median}");
 }

@@ -108,7 +108,10 @@ impl Run<'_, '_, '_> {
         let s = select(self.base.program, self.findings, text);
         if s.instructions.is_empty() {
             return Err(Error::usage(
-                format!("{edit}: nothing in {} matches {text}", self.base.program.module.name),
+                format!(
+                    "{edit}: nothing in {} matches {text}",
+                    self.base.program.module.name
+                ),
                 "an argument name, operation path, opcode, shape, source line, finding id, or all",
             ));
         }
@@ -144,7 +147,10 @@ impl Run<'_, '_, '_> {
                 let gone = dead::without_debug(self.base, &mut self.scenario);
                 if gone.callbacks == 0 {
                     return Err(Error::usage(
-                        format!("{edit}: {} has no debugging callback", self.base.program.module.name),
+                        format!(
+                            "{edit}: {} has no debugging callback",
+                            self.base.program.module.name
+                        ),
                         "what is looked for: jax.debug.print, jax.debug.callback",
                     ));
                 }
@@ -161,7 +167,11 @@ impl Run<'_, '_, '_> {
             Edit::Drop { selector } => {
                 let s = self.select(edit, selector)?;
                 let gone = dead::without(self.base, &mut self.scenario, &s.instructions);
-                self.note(at, gone.buffers, format!("{} buffers, by {}", gone.buffers, s.by.name()));
+                self.note(
+                    at,
+                    gone.buffers,
+                    format!("{} buffers, by {}", gone.buffers, s.by.name()),
+                );
                 self.scenario.caveat(
                     Confidence::UpperBound,
                     "what replaces a dropped tensor is not known",
@@ -190,7 +200,11 @@ impl Run<'_, '_, '_> {
                 self.note(
                     at,
                     classes.len(),
-                    format!("{} tensors by {}, with what takes its type from them", classes.len(), s.by.name()),
+                    format!(
+                        "{} tensors by {}, with what takes its type from them",
+                        classes.len(),
+                        s.by.name()
+                    ),
                 );
                 self.scenario.caveat(
                     Confidence::Simulated,
@@ -208,7 +222,11 @@ impl Run<'_, '_, '_> {
                 self.note(
                     at,
                     marks.len(),
-                    format!("batch: {}; {} arrays carry it", seeds.found.join(", "), marks.len()),
+                    format!(
+                        "batch: {}; {} arrays carry it",
+                        seeds.found.join(", "),
+                        marks.len()
+                    ),
                 );
                 self.effects.batches.push(BatchScale {
                     marks,
@@ -247,7 +265,11 @@ impl Run<'_, '_, '_> {
         self.note(
             at,
             marks.len(),
-            format!("batch: {}; {} arrays carry it", seeds.found.join(", "), marks.len()),
+            format!(
+                "batch: {}; {} arrays carry it",
+                seeds.found.join(", "),
+                marks.len()
+            ),
         );
         self.effects.batches.push(BatchScale {
             marks,
@@ -276,7 +298,11 @@ impl Run<'_, '_, '_> {
         let nodes = self.nodes(&s);
         let arguments = self.parameters(&s);
         let of_argument = |n: &NodeId| {
-            let i = self.base.program.module.instruction(self.base.values.instruction_of(*n));
+            let i = self
+                .base
+                .program
+                .module
+                .instruction(self.base.values.instruction_of(*n));
             i.opcode == "parameter" && arguments.contains(&i.parameter_number)
         };
         let weights = nodes.iter().any(of_argument);
@@ -351,7 +377,13 @@ impl Run<'_, '_, '_> {
     fn ranges(&mut self, at: usize, edit: &Edit) -> Result<()> {
         match edit {
             Edit::Checkpoint { scope, dots } => {
-                let c = checkpoint::checkpoint(self.base, &self.effects, &mut self.scenario, scope, *dots);
+                let c = checkpoint::checkpoint(
+                    self.base,
+                    &self.effects,
+                    &mut self.scenario,
+                    scope,
+                    *dots,
+                );
                 if c.dropped == 0 {
                     return Err(Error::usage(
                         format!("{edit}: no saved activation of that scope"),
@@ -365,7 +397,7 @@ impl Run<'_, '_, '_> {
                         "{} saved activations ({}) dropped, {} kept",
                         c.dropped,
                         units::bytes(c.dropped_bytes),
-                        c.kept
+                        c.kept,
                     ),
                 );
                 self.scenario.caveat(
@@ -374,7 +406,8 @@ impl Run<'_, '_, '_> {
                 );
             }
             Edit::Microbatch { count } => {
-                let added = microbatch::accumulators(self.base, &self.effects, &mut self.scenario, *count);
+                let added =
+                    microbatch::accumulators(self.base, &self.effects, &mut self.scenario, *count);
                 if let Some(Some((_, note))) = self.notes.get_mut(at) {
                     note.push_str(&format!(
                         "; {} gradient accumulators, {}",
@@ -395,8 +428,14 @@ impl Run<'_, '_, '_> {
             Edit::PadFree => {
                 let changed = self.scenario.arenas.iter().zip(&self.base.arenas);
                 let changed = changed.flat_map(|(e, b)| e.items.iter().zip(&b.slots));
-                let n = changed.filter(|(e, s)| e.size_bytes < s.item.size_bytes).count();
-                self.note(at, n, format!("{n} temporaries would pad less in another layout"));
+                let n = changed
+                    .filter(|(e, s)| e.size_bytes < s.item.size_bytes)
+                    .count();
+                self.note(
+                    at,
+                    n,
+                    format!("{n} temporaries would pad less in another layout"),
+                );
             }
             Edit::Donate { selector } => {
                 let chosen = self.select(edit, selector)?;

@@ -231,7 +231,9 @@ fn arena(
             slot.item.ranges.push((r.start, r.end));
         }
     }
-    let offsets = usage.allocation.map_or(&[][..], |id| assignment.assigned(id));
+    let offsets = usage
+        .allocation
+        .map_or(&[][..], |id| assignment.assigned(id));
     let bits = offsets.iter().fold(4096u64, |m, a| m | a.offset_bytes);
     let alignment = 1 << bits.trailing_zeros();
     let items: Vec<PackItem> = slots.iter().map(|s| s.item.clone()).collect();

@@ -54,8 +54,13 @@ fn take(base: &Base<'_, '_>, i: InstructionId, dimension: u8, out: &mut Seeds) {
         return;
     };
     let at = base.program.module.instruction(i);
-    let name = if at.op_name.is_empty() { at.name } else { at.op_name };
-    out.found.push(format!("{name} dimension {dimension} ({size} per device)"));
+    let name = if at.op_name.is_empty() {
+        at.name
+    } else {
+        at.op_name
+    };
+    out.found
+        .push(format!("{name} dimension {dimension} ({size} per device)"));
     out.seeds.push((node, dimension));
 }
 
@@ -65,7 +70,12 @@ fn is_state(base: &Base<'_, '_>, i: InstructionId) -> bool {
     let module = &base.program.module;
     let number = module.instruction(i).parameter_number;
     let of = |b: &&super::base::Block| b.parameter == Some(number);
-    if base.blocks.iter().filter(of).any(|b| b.kind == AllocationKind::Donated) {
+    if base
+        .blocks
+        .iter()
+        .filter(of)
+        .any(|b| b.kind == AllocationKind::Donated)
+    {
         return true;
     }
     let shape = module.shape(i);
@@ -76,7 +86,9 @@ fn is_state(base: &Base<'_, '_>, i: InstructionId) -> bool {
         return false;
     };
     let mut same = false;
-    module.shape(root).for_each_leaf(&mut |_, leaf| same |= *leaf == shape);
+    module
+        .shape(root)
+        .for_each_leaf(&mut |_, leaf| same |= *leaf == shape);
     same
 }
 
@@ -111,7 +123,12 @@ fn tiles(base: &Base<'_, '_>, i: InstructionId) -> Vec<u64> {
         .copied()
         .or_else(|| at.sharding());
     let mut out = Vec::new();
-    for (field, value) in bytes.map(fields).into_iter().flatten().filter_map(Result::ok) {
+    for (field, value) in bytes
+        .map(fields)
+        .into_iter()
+        .flatten()
+        .filter_map(Result::ok)
+    {
         if field == 3 {
             drop(numbers(value, |n| out.push(n)));
         }

@@ -52,10 +52,18 @@ pub(super) fn checkpoint(
     scope: &str,
     dots: bool,
 ) -> Checkpointed {
-    let mut out = stacks::checkpoint(base, scenario, scope, dots);
+    let marks = match effects.batches.first() {
+        Some(b) => b.marks.clone(),
+        None => Marks::flood(&base.values, &batch::find(base, None, None).seeds),
+    };
+    let mut out = stacks::checkpoint(base, scenario, &marks, scope, dots);
     let Some(arena) = base.arenas.first() else {
         return out;
     };
+    if out.dropped > 0 {
+        // Layers run in a loop: its body is what is checkpointed.
+        return out;
+    }
     let saved: Vec<Saved> = arena
         .slots
         .iter()
@@ -65,11 +73,6 @@ pub(super) fn checkpoint(
     if saved.is_empty() {
         return out;
     }
-    let own = batch::find(base, None, None);
-    let marks = match effects.batches.first() {
-        Some(b) => b.marks.clone(),
-        None => Marks::flood(&base.values, &own.seeds),
-    };
     let inputs = block_inputs(base, &marks);
     let (kept, dropped): (Vec<Saved>, Vec<Saved>) = saved
         .into_iter()
@@ -138,7 +141,11 @@ fn saved(base: &Base<'_, '_>, at: usize, slot: &Slot, scope: &str) -> Option<Sav
         }
     }
     let waits = backward != u32::MAX && backward.saturating_sub(forward) > WAIT;
-    let alive = slot.item.ranges.iter().any(|r| r.0 <= forward && r.1 >= backward);
+    let alive = slot
+        .item
+        .ranges
+        .iter()
+        .any(|r| r.0 <= forward && r.1 >= backward);
     (waits && alive).then(|| Saved {
         slot: at,
         order: base.graph.order_of(made_by).unwrap_or(0),
@@ -172,7 +179,10 @@ fn block_inputs(base: &Base<'_, '_>, marks: &Marks) -> Vec<u32> {
             for r in readers(base, node) {
                 let forward = !is_backward(base, r.instruction);
                 let user = base.scheduled(r.instruction);
-                if let Some(o) = user.and_then(|u| base.graph.order_of(u)).filter(|_| forward) {
+                if let Some(o) = user
+                    .and_then(|u| base.graph.order_of(u))
+                    .filter(|_| forward)
+                {
                     last = last.max(o);
                 }
             }

@@ -79,8 +79,10 @@ fn alive_without(base: &Base<'_, '_>, removed: &[InstructionId]) -> Vec<bool> {
     queue.extend(module.entry_root());
     for &i in base.graph.program_order() {
         let opcode = module.instruction(i).opcode;
-        if matches!(opcode, "send" | "send-done" | "recv" | "recv-done" | "outfeed" | "infeed")
-            || (opcode == "custom-call" && base.graph.uses(i).is_empty())
+        if matches!(
+            opcode,
+            "send" | "send-done" | "recv" | "recv-done" | "outfeed" | "infeed"
+        ) || (opcode == "custom-call" && base.graph.uses(i).is_empty())
         {
             queue.push(i);
         }
@@ -94,7 +96,12 @@ fn alive_without(base: &Base<'_, '_>, removed: &[InstructionId]) -> Vec<bool> {
             _ => continue,
         }
         queue.extend(module.operands(i));
-        queue.extend(module.called(i).iter().filter_map(|&c| module.computation(c).root));
+        queue.extend(
+            module
+                .called(i)
+                .iter()
+                .filter_map(|&c| module.computation(c).root),
+        );
     }
     alive
 }

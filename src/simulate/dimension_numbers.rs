@@ -42,7 +42,10 @@ fn message(raw: &[u8], field: u32) -> Vec<(u32, usize)> {
 }
 
 fn list(all: &[(u32, usize)], field: u32) -> Vec<usize> {
-    all.iter().filter(|(f, _)| *f == field).map(|(_, v)| *v).collect()
+    all.iter()
+        .filter(|(f, _)| *f == field)
+        .map(|(_, v)| *v)
+        .collect()
 }
 
 fn one(all: &[(u32, usize)], field: u32) -> usize {
@@ -111,7 +114,11 @@ pub(super) fn gather(raw: &[u8], v: &Values, inputs: &[NodeId], out: NodeId) -> 
     let batch_out = (0..v.dimensions(out).len()).filter(|d| !offset.contains(d));
     let batch_in = (0..rank(1)).filter(|&d| d != vector);
     vec![
-        (0, RESULT, pairs(windows.iter().map(|w| w.0), windows.iter().map(|w| w.1))),
+        (
+            0,
+            RESULT,
+            pairs(windows.iter().map(|w| w.0), windows.iter().map(|w| w.1)),
+        ),
         (1, RESULT, pairs(batch_in, batch_out)),
         (0, 1, pairs(operand_batch, index_batch)),
     ]
@@ -142,6 +149,10 @@ pub(super) fn scatter(
             *updates,
             pairs(kept.iter().map(|k| k.0), kept.iter().map(|k| k.1)).into(),
         ),
-        (*indices, *updates, pairs(batch_indices, batch_updates).into()),
+        (
+            *indices,
+            *updates,
+            pairs(batch_indices, batch_updates).into(),
+        ),
     ]
 }

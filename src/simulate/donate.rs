@@ -43,9 +43,7 @@ pub(super) fn donate(
             continue;
         }
         let fits = outputs.iter().copied().find(|&b| {
-            !taken[b]
-                && scenario.blocks.get(b) == Some(&size)
-                && same_shape(base, argument, b)
+            !taken[b] && scenario.blocks.get(b) == Some(&size) && same_shape(base, argument, b)
         });
         let Some(output) = fits else {
             out.unusable += 1;
@@ -72,7 +70,12 @@ pub(super) fn donate(
             // read.
             let label = format!("temporaries in the memory of argument {number}'s output");
             let size = size.min(writes.housed_bytes);
-            scenario.add(label, size, writes.first_point(base), writes.result_point(base));
+            scenario.add(
+                label,
+                size,
+                writes.first_point(base),
+                writes.result_point(base),
+            );
         }
     }
     if out.copied > 0 {
@@ -94,7 +97,10 @@ fn same_shape(base: &Base<'_, '_>, argument: usize, output: usize) -> bool {
     let (mut a, b) = (shapes(argument), shapes(output).collect::<Vec<_>>());
     // What changes with an edit changes on both sides: element counts may differ by a split, types
     // and layouts by a conversion; sizes were compared.
-    a.any(|x| b.iter().any(|y| x.dimensions.len() == y.dimensions.len() && x.element_type == y.element_type))
+    a.any(|x| {
+        b.iter()
+            .any(|y| x.dimensions.len() == y.dimensions.len() && x.element_type == y.element_type)
+    })
 }
 
 /// Place in the program order of the last instruction that reads an argument.
@@ -116,11 +122,13 @@ fn last_read(base: &Base<'_, '_>, block: usize) -> Option<u32> {
         }
         for u in base.graph.uses(i) {
             last = last.max(base.graph.order_of(u.user));
-            if matches!(module.instruction(u.user).opcode, "bitcast" | "get-tuple-element") {
+            if matches!(
+                module.instruction(u.user).opcode,
+                "bitcast" | "get-tuple-element"
+            ) {
                 queue.push(u.user);
             }
         }
     }
     last
 }
-

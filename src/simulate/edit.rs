@@ -83,9 +83,9 @@ impl Edit {
     pub fn parse(name: &str, value: Option<&str>) -> Result<Edit> {
         let value = value.map(str::trim);
         let text = || {
-            value.filter(|v| !v.is_empty()).ok_or_else(|| {
-                Error::usage(format!("--{name} takes a value"), usage_of(name))
-            })
+            value
+                .filter(|v| !v.is_empty())
+                .ok_or_else(|| Error::usage(format!("--{name} takes a value"), usage_of(name)))
         };
         let bad = |v: &str| Error::usage(format!("--{name} {v}: not understood"), usage_of(name));
         match name {
@@ -255,7 +255,11 @@ impl fmt::Display for Edit {
             Edit::Microbatch { count } => write!(f, "--microbatch {count}"),
             Edit::Dtype { selector, to } => write!(f, "--dtype {selector}={to}"),
             Edit::Checkpoint { scope, dots } => {
-                write!(f, "--checkpoint {scope}{}", if *dots { ":dots" } else { "" })
+                write!(
+                    f,
+                    "--checkpoint {scope}{}",
+                    if *dots { ":dots" } else { "" }
+                )
             }
             Edit::Drop { selector } => write!(f, "--drop {selector}"),
             Edit::PadFree => f.write_str("--pad-free"),
@@ -282,9 +286,22 @@ mod tests {
     #[test]
     fn nonsense_is_refused_with_a_hint() {
         for bad in [
-            "--shard x", "--shard =4", "--shard x=0", "--batch 8", "--batch 0:4", "--batch a:b",
-            "--batch 8:4@", "--microbatch 0", "--microbatch x", "--dtype x=float", "--dtype bf16",
-            "--checkpoint :dots", "--donate", "--frobnicate 3", "word", "--dtype x=tuple",
+            "--shard x",
+            "--shard =4",
+            "--shard x=0",
+            "--batch 8",
+            "--batch 0:4",
+            "--batch a:b",
+            "--batch 8:4@",
+            "--microbatch 0",
+            "--microbatch x",
+            "--dtype x=float",
+            "--dtype bf16",
+            "--checkpoint :dots",
+            "--donate",
+            "--frobnicate 3",
+            "word",
+            "--dtype x=tuple",
         ] {
             let words: Vec<&str> = bad.split(' ').collect();
             let e = Edit::parse_words(&words).unwrap_err();

@@ -97,7 +97,10 @@ impl Effects {
             .map(|&b| self.size_of(base, b, temporary));
         match sizes.max() {
             Some(new) => {
-                let largest = names.iter().map(|&b| base.assignment.buffer(b).size_bytes).max();
+                let largest = names
+                    .iter()
+                    .map(|&b| base.assignment.buffer(b).size_bytes)
+                    .max();
                 resized(old, largest.unwrap_or(old), new)
             }
             None => old,
@@ -151,7 +154,12 @@ pub(super) fn least_padded(shape: &Shape) -> Shape {
     for minor in 0..rank as u32 {
         for second in (0..rank as u32).filter(|&s| s != minor) {
             let mut order = vec![minor, second];
-            order.extend(layout.minor_to_major.iter().filter(|&&d| d != minor && d != second));
+            order.extend(
+                layout
+                    .minor_to_major
+                    .iter()
+                    .filter(|&&d| d != minor && d != second),
+            );
             let mut other = shape.clone();
             if let Some(l) = &mut other.layout {
                 l.minor_to_major = order;

@@ -65,7 +65,11 @@ fn device_dependent(program: &Program<'_>) -> FxHashSet<InstructionId> {
                         }
                     }
                     let root = |c: &ComputationId| module.computation(*c).root;
-                    module.called(i).iter().filter_map(root).any(|r| found.contains(&r))
+                    module
+                        .called(i)
+                        .iter()
+                        .filter_map(root)
+                        .any(|r| found.contains(&r))
                 }
                 _ => module.operands(i).iter().any(|o| found.contains(o)) && small(i),
             };
@@ -104,7 +108,14 @@ struct Collector<'p, 'a> {
 }
 
 impl Collector<'_, '_> {
-    fn link(&mut self, a: NodeId, b: NodeId, map: DimensionMap, elementwise: bool, same_type: bool) {
+    fn link(
+        &mut self,
+        a: NodeId,
+        b: NodeId,
+        map: DimensionMap,
+        elementwise: bool,
+        same_type: bool,
+    ) {
         self.links.push(Link {
             a,
             b,
@@ -140,9 +151,22 @@ impl Collector<'_, '_> {
         let opcode = module.instruction(id).opcode;
         let operands = module.operands(id).to_vec();
         match opcode {
-            "parameter" | "constant" | "iota" | "partition-id" | "replica-id" | "infeed"
-            | "outfeed" | "send" | "recv" | "send-done" | "recv-done" | "rng"
-            | "rng-bit-generator" | "rng-get-and-update-state" | "after-all" | "add-dependency" => {}
+            "parameter"
+            | "constant"
+            | "iota"
+            | "partition-id"
+            | "replica-id"
+            | "infeed"
+            | "outfeed"
+            | "send"
+            | "recv"
+            | "send-done"
+            | "recv-done"
+            | "rng"
+            | "rng-bit-generator"
+            | "rng-get-and-update-state"
+            | "after-all"
+            | "add-dependency" => {}
             "get-tuple-element" => {
                 if let Some(&o) = operands.first() {
                     let index = module.instruction(id).tuple_index as usize;
@@ -261,7 +285,11 @@ impl Collector<'_, '_> {
 
     fn started(&mut self, id: InstructionId, opcode: &str, operands: &[InstructionId], v: &Values) {
         let gathered = opcode == "all-gather-start";
-        for (k, &o) in operands.iter().enumerate().take(if gathered { usize::MAX } else { 1 }) {
+        for (k, &o) in operands
+            .iter()
+            .enumerate()
+            .take(if gathered { usize::MAX } else { 1 })
+        {
             for element in [0, 1] {
                 let leaves = v.element(id, element);
                 // One operand: the element is the array itself; several: a tuple of them.
@@ -333,7 +361,9 @@ impl Collector<'_, '_> {
     /// Operations on arrays, with one array as the result.
     fn arrays(&mut self, id: InstructionId, opcode: &str, operands: &[InstructionId], v: &Values) {
         let raw = self.program.module.instruction(id).raw;
-        let Some(out) = v.nodes(id).next() else { return };
+        let Some(out) = v.nodes(id).next() else {
+            return;
+        };
         let mut inputs = Vec::with_capacity(operands.len());
         for &o in operands {
             match v.nodes(o).next() {
@@ -439,7 +469,9 @@ impl Collector<'_, '_> {
     fn joins(&self, id: InstructionId, inputs: &[NodeId], out: NodeId, v: &Values) -> bool {
         let target = self.program.module.instruction(id).custom_call_target();
         let rank = v.dimensions(out).len();
-        let total = inputs.iter().fold(0u64, |s, &n| s.saturating_add(count(v.dimensions(n))));
+        let total = inputs
+            .iter()
+            .fold(0u64, |s, &n| s.saturating_add(count(v.dimensions(n))));
         target.contains("Concat")
             && inputs.iter().all(|&n| v.dimensions(n).len() == rank)
             && total == count(v.dimensions(out))
@@ -481,14 +513,21 @@ impl Collector<'_, '_> {
                 rhs_out.push((kernel, output));
             }
         }
-        for (a, b, pairs) in [(lhs, out, lhs_out), (lhs, rhs, lhs_rhs), (rhs, out, rhs_out)] {
+        for (a, b, pairs) in [
+            (lhs, out, lhs_out),
+            (lhs, rhs, lhs_rhs),
+            (rhs, out, rhs_out),
+        ] {
             let pairs = pairs.into_iter().filter_map(|(x, y)| pair(x, y)).collect();
             self.link(a, b, DimensionMap::Pairs(pairs), false, false);
         }
     }
 
     fn regrouped(&self, from: InstructionId, to: InstructionId, physical: bool) -> Box<[Group]> {
-        let (a, b) = (self.program.module.shape(from), self.program.module.shape(to));
+        let (a, b) = (
+            self.program.module.shape(from),
+            self.program.module.shape(to),
+        );
         if physical {
             // A change of tiling that moves no byte shows in the tiles' own dimensions.
             if let (Some(a), Some(b)) = (tiled(&a), tiled(&b)) {
@@ -616,7 +655,10 @@ mod tests {
         let a = tiled(&shape(&[16, 2048, 1], &[1, 0, 2])).unwrap();
         let b = tiled(&shape(&[2, 16, 8, 128], &[3, 2, 1, 0])).unwrap();
         let g = regroup(&a, &b);
-        let pairs: Vec<(u8, u8)> = g.iter().map(|g| (g.a[0].dimension, g.b[0].dimension)).collect();
+        let pairs: Vec<(u8, u8)> = g
+            .iter()
+            .map(|g| (g.a[0].dimension, g.b[0].dimension))
+            .collect();
         assert_eq!(pairs, [(0, 0), (1, 1), (0, 2), (1, 3)]);
         assert!(tiled(&shape(&[8, 100], &[1, 0])).is_none());
     }

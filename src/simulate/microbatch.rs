@@ -23,7 +23,10 @@ pub(super) fn accumulators(
     let mut out = (0, 0u64);
     let end = base.points.point_count();
     for (b, block) in base.blocks.iter().enumerate() {
-        if !matches!(block.kind, AllocationKind::Parameter | AllocationKind::Donated) {
+        if !matches!(
+            block.kind,
+            AllocationKind::Parameter | AllocationKind::Donated
+        ) {
             continue;
         }
         let size = scenario.blocks.get(b).copied().unwrap_or(0);
@@ -54,7 +57,9 @@ fn is_trained(base: &Base<'_, '_>, effects: &Effects, block: &super::base::Block
     let shape = module.shape(argument);
     let mut returned = block.kind == AllocationKind::Donated;
     if let Some(root) = module.entry_root() {
-        module.shape(root).for_each_leaf(&mut |_, leaf| returned |= *leaf == shape);
+        module
+            .shape(root)
+            .for_each_leaf(&mut |_, leaf| returned |= *leaf == shape);
     }
     returned && meets_batch(base, effects, argument)
 }
@@ -73,7 +78,12 @@ fn meets_batch(base: &Base<'_, '_>, effects: &Effects, argument: InstructionId) 
             continue;
         }
         // The same data in other computations, later tuples, loop bodies.
-        for l in base.values.links_at(node).iter().filter_map(|&l| base.values.links.get(l as usize)) {
+        for l in base
+            .values
+            .links_at(node)
+            .iter()
+            .filter_map(|&l| base.values.links.get(l as usize))
+        {
             if l.a == node && l.elementwise && passes(base, l.b) {
                 queue.push(l.b);
             }
@@ -89,7 +99,10 @@ fn meets_batch(base: &Base<'_, '_>, effects: &Effects, argument: InstructionId) 
                     return true;
                 }
             }
-            if matches!(opcode, "broadcast" | "all-gather" | "slice" | "dynamic-slice" | "reduce") {
+            if matches!(
+                opcode,
+                "broadcast" | "all-gather" | "slice" | "dynamic-slice" | "reduce"
+            ) {
                 queue.extend(base.values.nodes(u.user));
             }
         }

@@ -30,7 +30,10 @@ pub(super) fn offload(
         points.sort_unstable();
         points.dedup();
         for p in points.into_iter().skip(1) {
-            let label = format!("{} fetched from the host", name.as_ref().map_or("argument", at));
+            let label = format!(
+                "{} fetched from the host",
+                name.as_ref().map_or("argument", at)
+            );
             at_uses.push((label, *size, p.saturating_sub(1), p.saturating_add(1)));
         }
         *size = 0;

@@ -40,7 +40,10 @@ impl Writes {
             // A loop writes its result part by part, from before its first round on.
             in_parts |= opcode == "while";
             // A bitcast or tuple writes nothing.
-            if matches!(opcode, "bitcast" | "tuple" | "get-tuple-element" | "parameter") {
+            if matches!(
+                opcode,
+                "bitcast" | "tuple" | "get-tuple-element" | "parameter"
+            ) {
                 continue;
             }
             placed.extend(base.graph.order_of(i).map(|o| (o, b)));
@@ -76,7 +79,8 @@ impl Writes {
 
 fn point(base: &Base<'_, '_>, order: u32) -> u32 {
     let i = base.graph.program_order().get(order as usize);
-    i.and_then(|&i| base.points.point_of(&base.graph, i)).unwrap_or(0)
+    i.and_then(|&i| base.points.point_of(&base.graph, i))
+        .unwrap_or(0)
 }
 
 /// Output blocks by their place in the program's result; those that cannot be placed come last.

@@ -111,7 +111,7 @@ fn pack_in_order(items: &[PackItem], order: &[u32], alignment: u64, budget: u64)
         let Some(item) = items.get(i as usize) else {
             continue;
         };
-        if item.size_bytes == 0 {
+        if item.size_bytes == 0 || item.ranges.iter().all(|r| r.1 <= r.0) {
             continue;
         }
         let offset = if spent < budget {
@@ -301,7 +301,8 @@ mod tests {
     fn check(items: &[PackItem], p: &Packing, alignment: u64) {
         for (i, a) in items.iter().enumerate() {
             assert_eq!(p.offsets[i] % alignment, 0);
-            assert!(p.offsets[i] + a.size_bytes <= p.size_bytes || a.size_bytes == 0);
+            let alive = a.ranges.iter().any(|r| r.0 < r.1);
+            assert!(p.offsets[i] + a.size_bytes <= p.size_bytes || !alive);
             for (j, b) in items.iter().enumerate().skip(i + 1) {
                 let together = a
                     .ranges

@@ -82,7 +82,11 @@ pub fn measure(base: &Base<'_, '_>, scenario: &Scenario) -> Outcome {
     let mut peak_point = base.usage.peak_point();
     for (i, (arena, edited)) in base.arenas.iter().zip(&scenario.arenas).enumerate() {
         let untouched = edited.items.len() == arena.slots.len()
-            && edited.items.iter().zip(&arena.slots).all(|(e, s)| *e == s.item);
+            && edited
+                .items
+                .iter()
+                .zip(&arena.slots)
+                .all(|(e, s)| *e == s.item);
         let (size, peak) = if untouched {
             (arena.compiled_bytes, arena.compiled_peak)
         } else {
@@ -113,7 +117,10 @@ pub fn measure(base: &Base<'_, '_>, scenario: &Scenario) -> Outcome {
 /// What the compiler makes of an arena that packs into `packed` bytes: where it lost a little on
 /// the base, it loses as much, in proportion, again. A base that it packed badly tells nothing.
 fn as_compiled(arena: &Arena, packed: u64) -> u64 {
-    let (compiled, base) = (u128::from(arena.compiled_bytes), u128::from(arena.packed_bytes));
+    let (compiled, base) = (
+        u128::from(arena.compiled_bytes),
+        u128::from(arena.packed_bytes),
+    );
     if base == 0 || compiled.abs_diff(base) * 50 > base {
         return packed;
     }
@@ -185,12 +192,22 @@ fn largest(base: &Base<'_, '_>, scenario: &Scenario, point: u32) -> Vec<LargeBuf
                 .instruction
                 .is_some_and(|i| base.program.module.instruction(i).opcode == "parameter")
         });
-        out.push(named(base, name.or(block.names.first().copied()), size_bytes, kind));
+        out.push(named(
+            base,
+            name.or(block.names.first().copied()),
+            size_bytes,
+            kind,
+        ));
     }
     if let (Some(arena), Some(edited)) = (base.arenas.first(), scenario.arenas.first()) {
         for (slot, item) in arena.slots.iter().zip(&edited.items) {
             if alive(item) {
-                out.push(named(base, slot.names.last().copied(), item.size_bytes, "temporary"));
+                out.push(named(
+                    base,
+                    slot.names.last().copied(),
+                    item.size_bytes,
+                    "temporary",
+                ));
             }
         }
         let added = edited.items.iter().skip(arena.slots.len());

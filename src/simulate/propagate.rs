@@ -197,7 +197,13 @@ mod tests {
             inner: 1,
         };
         let merged = regrouped(&g, true, batch).unwrap();
-        assert_eq!(merged, Mark { dimension: 0, inner: 2048 });
+        assert_eq!(
+            merged,
+            Mark {
+                dimension: 0,
+                inner: 2048
+            }
+        );
         assert_eq!(regrouped(&g, false, merged), Some(batch));
         let sequence = Mark {
             dimension: 1,

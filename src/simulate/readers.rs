@@ -82,7 +82,11 @@ pub(super) fn readers(base: &Base<'_, '_>, node: NodeId) -> Vec<Reader> {
 
 /// Whether an instruction belongs to a backward pass, by its operation path.
 pub(super) fn is_backward(base: &Base<'_, '_>, i: InstructionId) -> bool {
-    base.program.module.instruction(i).op_name.contains("transpose(")
+    base.program
+        .module
+        .instruction(i)
+        .op_name
+        .contains("transpose(")
 }
 
 /// The instruction that computed what `i` merely holds a copy of.

@@ -99,11 +99,15 @@ pub fn select(program: &Program<'_>, findings: &[Finding], text: &str) -> Select
     let tries: [(MatchedBy, Vec<InstructionId>); 4] = [
         (
             MatchedBy::Instruction,
-            ids().filter(|&i| module.instruction(i).name == text).collect(),
+            ids()
+                .filter(|&i| module.instruction(i).name == text)
+                .collect(),
         ),
         (
             MatchedBy::Opcode,
-            ids().filter(|&i| module.instruction(i).opcode == text).collect(),
+            ids()
+                .filter(|&i| module.instruction(i).opcode == text)
+                .collect(),
         ),
         (
             MatchedBy::Argument,
@@ -115,7 +119,9 @@ pub fn select(program: &Program<'_>, findings: &[Finding], text: &str) -> Select
         ),
         (
             MatchedBy::OpPath,
-            ids().filter(|&i| module.instruction(i).op_name.contains(text)).collect(),
+            ids()
+                .filter(|&i| module.instruction(i).op_name.contains(text))
+                .collect(),
         ),
     ];
     for (by, mut instructions) in tries {
@@ -130,7 +136,12 @@ pub fn select(program: &Program<'_>, findings: &[Finding], text: &str) -> Select
 /// Whether an argument's name, `state[0]['mlp']['up']`, is meant by `text`: part of it, quotes and
 /// dots alike.
 fn names_argument(name: &str, text: &str) -> bool {
-    let plain = |s: &str| s.replace(['\'', '"'], "").replace("][", ".").replace('[', ".").replace(']', "");
+    let plain = |s: &str| {
+        s.replace(['\'', '"'], "")
+            .replace("][", ".")
+            .replace('[', ".")
+            .replace(']', "")
+    };
     name.contains(text) || plain(name).contains(&plain(text))
 }
 
@@ -190,7 +201,10 @@ mod tests {
 
     #[test]
     fn texts_are_taken_for_what_they_look_like() {
-        assert_eq!(shape_text("f32[8, 4]{1,0:T(8,128)}").as_deref(), Some("f32[8,4]"));
+        assert_eq!(
+            shape_text("f32[8, 4]{1,0:T(8,128)}").as_deref(),
+            Some("f32[8,4]")
+        );
         assert_eq!(shape_text("s32[]").as_deref(), Some("s32[]"));
         assert_eq!(shape_text("state[0]['mlp']"), None);
         assert_eq!(shape_text("f32]["), None);

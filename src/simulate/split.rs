@@ -32,7 +32,11 @@ pub(super) fn follow(
             continue;
         }
         out.insert(node, (ways_here, seed));
-        for l in values.links_at(node).iter().filter_map(|&l| values.links.get(l as usize)) {
+        for l in values
+            .links_at(node)
+            .iter()
+            .filter_map(|&l| values.links.get(l as usize))
+        {
             let to_part = l.a == node;
             let other = if to_part { l.b } else { l.a };
             if !l.elementwise || values.dimensions(other).iter().all(|&d| d <= 1) {
@@ -61,7 +65,9 @@ pub(super) fn transients(base: &Base<'_, '_>, effects: &Effects, scenario: &mut 
         if !matches!(module.instruction(i).opcode, "dot" | "convolution") {
             continue;
         }
-        let Some(around) = base.scheduled(i) else { continue };
+        let Some(around) = base.scheduled(i) else {
+            continue;
+        };
         let Some(point) = base.points.point_of(&base.graph, around) else {
             continue;
         };
@@ -88,7 +94,12 @@ pub(super) fn transients(base: &Base<'_, '_>, effects: &Effects, scenario: &mut 
         scenario.add("gathered for products".to_owned(), size, from, end(to));
     }
     for (point, size) in whole_results {
-        scenario.add("product before it is split".to_owned(), size, point, end(point));
+        scenario.add(
+            "product before it is split".to_owned(),
+            size,
+            point,
+            end(point),
+        );
     }
 }
 
@@ -103,7 +114,10 @@ pub(super) fn axis_size(program: &Program<'_>, axis: &str) -> Option<u64> {
 
 /// `"tp"=4` in the text of a mesh, with or without escaped quotes.
 fn axis_in(text: &str, axis: &str) -> Option<u64> {
-    let plain: String = text.chars().filter(|c| !matches!(c, '"' | '\\' | ' ')).collect();
+    let plain: String = text
+        .chars()
+        .filter(|c| !matches!(c, '"' | '\\' | ' '))
+        .collect();
     let wanted = format!("{axis}=");
     plain.match_indices(&wanted).find_map(|(at, _)| {
         let before = plain.get(..at)?.chars().next_back();

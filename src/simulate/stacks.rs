@@ -14,6 +14,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::base::Base;
 use super::checkpoint::Checkpointed;
+use super::propagate::Marks;
 use super::readers::{is_backward, readers};
 use super::scenario::Scenario;
 use super::values::NodeId;
@@ -35,6 +36,7 @@ struct Stack {
 pub(super) fn checkpoint(
     base: &Base<'_, '_>,
     scenario: &mut Scenario,
+    marks: &Marks,
     scope: &str,
     dots: bool,
 ) -> Checkpointed {
@@ -44,7 +46,17 @@ pub(super) fn checkpoint(
         by_loops.entry((s.forward, s.backward)).or_default().push(s);
     }
     for ((forward, backward), stacks) in by_loops {
-        one_loop(base, scenario, (forward, backward), &stacks, dots, &mut out);
+        let mut carried = carried_values(base, forward, &stacks);
+        // Weights fetched ahead of time are carried too, but are no input of a layer.
+        if carried.iter().any(|c| !marks.of(c.1).is_empty()) {
+            carried.retain(|c| !marks.of(c.1).is_empty());
+        }
+        let run = Loops {
+            forward,
+            backward,
+            carried,
+        };
+        run.checkpoint(base, scenario, &stacks, dots, &mut out);
     }
     out
 }
@@ -109,60 +121,88 @@ fn in_backward(base: &Base<'_, '_>, of: InstructionId) -> bool {
         return is_backward(base, of);
     }
     let body = module.called(of).first();
-    body.is_some_and(|&c| module.computation(c).instructions().any(|i| is_backward(base, i)))
+    body.is_some_and(|&c| {
+        module
+            .computation(c)
+            .instructions()
+            .any(|i| is_backward(base, i))
+    })
 }
 
-fn one_loop(
-    base: &Base<'_, '_>,
-    scenario: &mut Scenario,
-    (forward, backward): (InstructionId, InstructionId),
-    stacks: &[Stack],
-    dots: bool,
-    out: &mut Checkpointed,
-) {
-    let module = &base.program.module;
-    let Some(&body) = module.called(forward).first() else {
-        return;
-    };
-    let classes = Classes::of(base, body);
-    let carried = carried_values(base, forward, body, stacks);
-    let inputs = classes.stacked_unchanged(base, body, &carried);
-    let (kept, other): (Vec<&Stack>, Vec<&Stack>) =
-        stacks.iter().partition(|s| inputs.contains(&s.leaf));
-    out.kept += kept.len();
-    let size = |s: &Stack, scenario: &Scenario| {
-        let arena = scenario.arenas.first();
-        arena.and_then(|a| a.items.get(s.slot)).map_or(0, |i| i.size_bytes)
-    };
-    if kept.is_empty() {
-        keep_carried(base, scenario, stacks, &carried);
-    }
-    let mut by_class: BTreeMap<u32, Vec<&Stack>> = BTreeMap::new();
-    for s in other {
-        by_class.entry(classes.of_leaf(base, body, s.leaf)).or_default().push(s);
-    }
-    let start = body_start(base, backward);
-    for (class, mut members) in by_class {
-        let products = classes.products.get(&class).copied().unwrap_or(0).min(members.len());
-        // The smallest first: products are saved in the type they are computed in.
-        members.sort_by_key(|s| (size(s, scenario), s.slot));
-        let keep = if dots { products } else { 0 };
-        out.kept += keep;
-        let dropped: Vec<&Stack> = members.split_off(keep);
-        let mut again: Vec<(&Stack, u64)> = Vec::new();
-        for s in dropped {
-            let bytes = size(s, scenario);
-            out.dropped += 1;
-            out.dropped_bytes = out.dropped_bytes.saturating_add(bytes);
-            again.push((s, bytes / s.rounds));
-            if let Some(item) = scenario.arenas.first_mut().and_then(|a| a.items.get_mut(s.slot)) {
-                item.ranges.clear();
-            }
+/// A forward loop, and the backward loop that reads what it saves.
+struct Loops {
+    forward: InstructionId,
+    backward: InstructionId,
+    /// What the forward loop hands from round to round: leaf, and node at the body's parameter.
+    carried: Vec<(u32, NodeId)>,
+}
+
+impl Loops {
+    fn checkpoint(
+        &self,
+        base: &Base<'_, '_>,
+        scenario: &mut Scenario,
+        stacks: &[Stack],
+        dots: bool,
+        out: &mut Checkpointed,
+    ) {
+        let Some(&body) = base.program.module.called(self.forward).first() else {
+            return;
+        };
+        let (carried, backward) = (&self.carried, self.backward);
+        let classes = Classes::of(base, body);
+        let inputs = classes.stacked_unchanged(base, body, carried);
+        let (kept, other): (Vec<&Stack>, Vec<&Stack>) =
+            stacks.iter().partition(|s| inputs.contains(&s.leaf));
+        out.kept += kept.len();
+        let size = |s: &Stack, scenario: &Scenario| {
+            let arena = scenario.arenas.first();
+            arena
+                .and_then(|a| a.items.get(s.slot))
+                .map_or(0, |i| i.size_bytes)
+        };
+        if kept.is_empty() {
+            keep_carried(base, scenario, stacks, carried);
         }
-        again.sort_by_key(|(s, bytes)| (Reverse(*bytes), s.slot));
-        again.truncate(if dots { 1 } else { products.max(1) });
-        for (s, bytes) in again {
-            come_back(base, scenario, s, bytes, start);
+        let mut by_class: BTreeMap<u32, Vec<&Stack>> = BTreeMap::new();
+        for s in other {
+            by_class
+                .entry(classes.of_leaf(base, body, s.leaf))
+                .or_default()
+                .push(s);
+        }
+        let start = body_start(base, backward);
+        for (class, mut members) in by_class {
+            let products = classes
+                .products
+                .get(&class)
+                .copied()
+                .unwrap_or(0)
+                .min(members.len());
+            // The smallest first: products are saved in the type they are computed in.
+            members.sort_by_key(|s| (size(s, scenario), s.slot));
+            let keep = if dots { products } else { 0 };
+            out.kept += keep;
+            let dropped: Vec<&Stack> = members.split_off(keep);
+            let mut again: Vec<(&Stack, u64)> = Vec::new();
+            for s in dropped {
+                let bytes = size(s, scenario);
+                out.dropped += 1;
+                out.dropped_bytes = out.dropped_bytes.saturating_add(bytes);
+                again.push((s, bytes / s.rounds));
+                if let Some(item) = scenario
+                    .arenas
+                    .first_mut()
+                    .and_then(|a| a.items.get_mut(s.slot))
+                {
+                    item.ranges.clear();
+                }
+            }
+            again.sort_by_key(|(s, bytes)| (Reverse(*bytes), s.slot));
+            again.truncate(if dots { 1 } else { products.max(1) });
+            for (s, bytes) in again {
+                come_back(base, scenario, s, bytes, start);
+            }
         }
     }
 }
@@ -227,8 +267,13 @@ fn keep_carried(
 fn body_start(base: &Base<'_, '_>, of: InstructionId) -> u32 {
     let module = &base.program.module;
     let body = module.called(of).first();
-    let points = body.into_iter().flat_map(|&c| module.computation(c).instructions());
-    points.filter_map(|i| base.points.point_of(&base.graph, i)).min().unwrap_or(0)
+    let points = body
+        .into_iter()
+        .flat_map(|&c| module.computation(c).instructions());
+    points
+        .filter_map(|i| base.points.point_of(&base.graph, i))
+        .min()
+        .unwrap_or(0)
 }
 
 fn body_parameter(base: &Base<'_, '_>, body: ComputationId) -> Option<InstructionId> {
@@ -239,13 +284,11 @@ fn body_parameter(base: &Base<'_, '_>, body: ComputationId) -> Option<Instructio
 
 /// Leaves that a loop changes as a whole from round to round (neither invariant nor stacked):
 /// leaf, and its node at the body's parameter.
-fn carried_values(
-    base: &Base<'_, '_>,
-    of: InstructionId,
-    body: ComputationId,
-    stacks: &[Stack],
-) -> Vec<(u32, NodeId)> {
+fn carried_values(base: &Base<'_, '_>, of: InstructionId, stacks: &[Stack]) -> Vec<(u32, NodeId)> {
     let module = &base.program.module;
+    let Some(&body) = module.called(of).first() else {
+        return Vec::new();
+    };
     let (Some(parameter), Some(root)) = (body_parameter(base, body), module.computation(body).root)
     else {
         return Vec::new();
@@ -268,7 +311,12 @@ fn carried_values(
         }
     }
     // The activations are the largest; flags and counters are no input worth the name.
-    let bytes = |n: NodeId| base.values.dimensions(n).iter().fold(1u64, |a, &d| a.saturating_mul(d));
+    let bytes = |n: NodeId| {
+        base.values
+            .dimensions(n)
+            .iter()
+            .fold(1u64, |a, &d| a.saturating_mul(d))
+    };
     let largest = out.iter().map(|&(_, n)| bytes(n)).max().unwrap_or(0);
     out.retain(|&(_, n)| bytes(n) * 16 >= largest);
     out
@@ -308,7 +356,13 @@ impl Classes {
         out
     }
 
-    fn flood(&mut self, base: &Base<'_, '_>, inside: &FxHashSet<ComputationId>, from: NodeId, class: u32) {
+    fn flood(
+        &mut self,
+        base: &Base<'_, '_>,
+        inside: &FxHashSet<ComputationId>,
+        from: NodeId,
+        class: u32,
+    ) {
         let module = &base.program.module;
         let mut queue = vec![from];
         while let Some(node) = queue.pop() {
@@ -321,7 +375,9 @@ impl Classes {
                     continue;
                 };
                 let other = if l.a == node { l.b } else { l.a };
-                let c = module.instruction(base.values.instruction_of(other)).computation;
+                let c = module
+                    .instruction(base.values.instruction_of(other))
+                    .computation;
                 if inside.contains(&c) {
                     queue.push(other);
                 }
@@ -332,7 +388,8 @@ impl Classes {
     fn of_leaf(&self, base: &Base<'_, '_>, body: ComputationId, leaf: u32) -> u32 {
         let root = base.program.module.computation(body).root;
         let node = root.map(|r| base.values.nodes(r).start + leaf);
-        node.and_then(|n| self.class.get(&n).copied()).unwrap_or(u32::MAX)
+        node.and_then(|n| self.class.get(&n).copied())
+            .unwrap_or(u32::MAX)
     }
 
     /// Leaves into which the body writes a carried value as it was when the round began.
@@ -363,7 +420,8 @@ impl Classes {
                     continue;
                 }
                 for &l in base.values.links_at(node) {
-                    let Some(l) = base.values.links.get(l as usize).filter(|l| l.elementwise) else {
+                    let Some(l) = base.values.links.get(l as usize).filter(|l| l.elementwise)
+                    else {
                         continue;
                     };
                     // Forward only: to results, which come second, or from a stack to what was
@@ -409,7 +467,10 @@ fn with_fusions(base: &Base<'_, '_>, body: ComputationId) -> FxHashSet<Computati
             continue;
         }
         for i in module.computation(c).instructions() {
-            if matches!(module.instruction(i).opcode, "fusion" | "call" | "async-start") {
+            if matches!(
+                module.instruction(i).opcode,
+                "fusion" | "call" | "async-start"
+            ) {
                 queue.extend(module.called(i));
             }
         }

@@ -192,7 +192,12 @@ impl Values {
     }
 
     /// The node at a shape index of an instruction's result; `None` for a tuple's own table.
-    pub fn node_at(&self, program: &Program<'_>, id: InstructionId, index: &[i64]) -> Option<NodeId> {
+    pub fn node_at(
+        &self,
+        program: &Program<'_>,
+        id: InstructionId,
+        index: &[i64],
+    ) -> Option<NodeId> {
         let nodes = self.nodes(id);
         match index {
             [] if self.elements.contains_key(&id.0) => None,

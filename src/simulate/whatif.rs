@@ -101,7 +101,9 @@ pub fn whatif_with(
     let after = measure(base, &applied.scenario);
     let mut scenario = applied.scenario;
     if after.allocated_bytes.saturating_sub(after.indefinite_bytes)
-        != before.allocated_bytes.saturating_sub(before.indefinite_bytes)
+        != before
+            .allocated_bytes
+            .saturating_sub(before.indefinite_bytes)
     {
         packing_caveat(base, &mut scenario);
     }
@@ -151,9 +153,10 @@ fn packing_caveat(base: &Base<'_, '_>, scenario: &mut super::scenario::Scenario)
             ),
         );
     }
-    let unpacked = base.arenas.iter().any(|a| {
-        a.slots.len() > 50_000 && pack(&a.items(), a.alignment).unsearched > 0
-    });
+    let unpacked = base
+        .arenas
+        .iter()
+        .any(|a| a.slots.len() > 50_000 && pack(&a.items(), a.alignment).unsearched > 0);
     if unpacked {
         scenario.caveat(
             Confidence::Simulated,
