@@ -15,7 +15,7 @@ use super::propagate::Marks;
 use super::readers::{is_backward, origin, readers};
 use super::scenario::Scenario;
 use super::stacks;
-use crate::model::InstructionId;
+use crate::model::{BufferId, InstructionId};
 
 /// What came of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -64,16 +64,19 @@ pub(super) fn checkpoint(
         // Layers run in a loop: its body is what is checkpointed.
         return out;
     }
+    let Some(turn) = turn(base, &marks) else {
+        return out;
+    };
     let saved: Vec<Saved> = arena
         .slots
         .iter()
         .enumerate()
-        .filter_map(|(i, slot)| saved(base, i, slot, scope))
+        .filter_map(|(i, slot)| saved(base, i, slot, scope, turn))
         .collect();
     if saved.is_empty() {
         return out;
     }
-    let inputs = block_inputs(base, &marks);
+    let inputs = block_inputs(base, &marks, turn);
     let (kept, dropped): (Vec<Saved>, Vec<Saved>) = saved
         .into_iter()
         .partition(|s| inputs.binary_search(&s.order).is_ok() || (dots && s.product));
@@ -113,16 +116,41 @@ pub(super) fn cut(item: &mut PackItem, from: u32, to: u32) {
     item.ranges = ranges;
 }
 
-fn saved(base: &Base<'_, '_>, at: usize, slot: &Slot, scope: &str) -> Option<Saved> {
+/// Place in the program order at which the backward pass begins: its first instruction that is
+/// computed from the batch.
+fn turn(base: &Base<'_, '_>, marks: &Marks) -> Option<u32> {
     let module = &base.program.module;
-    // The value that is there last.
-    let &last = slot.names.last()?;
-    let (node, shape) = base.content(last)?;
-    let i = base.values.instruction_of(node);
-    let made_by = origin(base, i);
+    let marked = |i: InstructionId| base.values.nodes(i).any(|n| !marks.of(n).is_empty());
+    let begins = |&i: &InstructionId| {
+        Some(module.instruction(i).computation) == module.entry
+            && is_backward(base, i)
+            && marked(i)
+            && module.operands(i).iter().any(|&o| marked(o))
+    };
+    let first = base.graph.program_order().iter().copied().find(begins)?;
+    base.graph.order_of(first)
+}
+
+fn saved(
+    base: &Base<'_, '_>,
+    at: usize,
+    slot: &Slot,
+    scope: &str,
+    turn: u32,
+) -> Option<Saved> {
+    let module = &base.program.module;
+    // The last forward value there: the backward pass may overwrite it in place.
+    let forward_value = |&b: &BufferId| {
+        let (node, shape) = base.content(b)?;
+        let i = base.values.instruction_of(node);
+        let made_by = origin(base, i);
+        let path = module.instruction(made_by).op_name;
+        let forward = path.contains("jvp(") && !path.contains("transpose(");
+        (forward && base.graph.order_of(i)? < turn).then_some((node, shape, i, made_by))
+    };
+    let (node, shape, i, made_by) = slot.names.iter().rev().find_map(forward_value)?;
     let path = module.instruction(made_by).op_name;
-    let forward_path = path.contains("jvp(") && !path.contains("transpose(");
-    if !forward_path || shape.element_count() <= 1 || (scope != "all" && !path.contains(scope)) {
+    if shape.element_count() <= 1 || (scope != "all" && !path.contains(scope)) {
         return None;
     }
     if Some(module.instruction(i).computation) != module.entry {
@@ -134,7 +162,8 @@ fn saved(base: &Base<'_, '_>, at: usize, slot: &Slot, scope: &str) -> Option<Sav
         let Some(point) = base.point(r.instruction) else {
             continue;
         };
-        if is_backward(base, r.instruction) {
+        let order = base.scheduled(r.instruction).and_then(|i| base.graph.order_of(i));
+        if order.is_some_and(|o| o >= turn) {
             backward = backward.min(point);
         } else if point < backward {
             forward = forward.max(point);
@@ -158,15 +187,15 @@ fn saved(base: &Base<'_, '_>, at: usize, slot: &Slot, scope: &str) -> Option<Sav
 /// Places in the program order of values through which everything later in the forward pass goes:
 /// when such a value has been made, nothing else that carries the batch is still to be used in the
 /// forward pass. Ascending.
-fn block_inputs(base: &Base<'_, '_>, marks: &Marks) -> Vec<u32> {
+fn block_inputs(base: &Base<'_, '_>, marks: &Marks, turn: u32) -> Vec<u32> {
     let module = &base.program.module;
     let mut spans: Vec<(u32, u32)> = Vec::new();
     for &i in base.graph.program_order() {
         let at = module.instruction(i);
-        if Some(at.computation) != module.entry || passes_on(at.opcode) || is_backward(base, i) {
+        if Some(at.computation) != module.entry || passes_on(at.opcode) {
             continue;
         }
-        let Some(order) = base.graph.order_of(i) else {
+        let Some(order) = base.graph.order_of(i).filter(|&o| o < turn) else {
             continue;
         };
         let mut last = order;

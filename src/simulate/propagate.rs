@@ -128,27 +128,26 @@ fn carried(link: &Link, forward: bool, mark: Mark) -> Vec<Mark> {
 }
 
 /// Where a mark is found again after a reshape. A dimension can be in several groups (tiles, and
-/// what is inside a tile): its slowest piece stands for it.
+/// what is inside a tile): the piece that the mark's step falls into stands for it.
 fn regrouped(groups: &[Group], forward: bool, mark: Mark) -> Option<Mark> {
-    let sides = |g: &Group| -> (Vec<Piece>, Vec<Piece>) {
+    let sides = |g: &'_ Group| {
         if forward {
             (g.a.clone(), g.b.clone())
         } else {
             (g.b.clone(), g.a.clone())
         }
     };
-    let of = |p: &&Piece| p.dimension == mark.dimension;
-    let (group, _) = groups
-        .iter()
-        .filter_map(|g| {
-            let (from, _) = sides(g);
-            let stride = from.iter().filter(of).map(|p| p.stride).max()?;
-            Some((g, stride))
-        })
-        .max_by_key(|(_, stride)| *stride)?;
-    let (from, to) = sides(group);
-    let at = from.iter().position(|p| of(&p))?;
-    let inner = (mark.inner / from.get(at)?.stride.max(1)).max(1);
+    let of = |p: &Piece| {
+        p.dimension == mark.dimension
+            && p.stride <= mark.inner
+            && mark.inner < p.stride.saturating_mul(p.size)
+    };
+    let (from, to, at) = groups.iter().find_map(|g| {
+        let (from, to) = sides(g);
+        let at = from.iter().position(of)?;
+        Some((from, to, at))
+    })?;
+    let inner = mark.inner / from.get(at)?.stride.max(1);
     // Elements of the whole group per step of the seed.
     let below = from.iter().skip(at + 1);
     let stride = below.fold(inner, |s, d| s.saturating_mul(d.size));
@@ -158,11 +157,7 @@ fn regrouped(groups: &[Group], forward: bool, mark: Mark) -> Option<Mark> {
         if stride < above {
             return (stride % below == 0).then_some(Mark {
                 dimension: piece.dimension,
-                // A count of tiles stands for the dimension itself.
-                inner: match stride / below {
-                    1 => 1,
-                    n => n.saturating_mul(piece.stride),
-                },
+                inner: (stride / below).saturating_mul(piece.stride),
             });
         }
         below = above;
