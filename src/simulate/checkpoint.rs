@@ -206,14 +206,9 @@ fn block_inputs(base: &Base<'_, '_>, marks: &Marks, turn: u32) -> Vec<u32> {
             }
             carries = true;
             for r in readers(base, node) {
-                let forward = !is_backward(base, r.instruction);
                 let user = base.scheduled(r.instruction);
-                if let Some(o) = user
-                    .and_then(|u| base.graph.order_of(u))
-                    .filter(|_| forward)
-                {
-                    last = last.max(o);
-                }
+                let user = user.and_then(|u| base.graph.order_of(u));
+                last = last.max(user.filter(|&o| o < turn).unwrap_or(0));
             }
         }
         if carries && last > order && made_forward(base, i) {
