@@ -1,8 +1,9 @@
-//! Simulates edits with the library: `whatif FILE.hlo.pb EDIT... [--json]`.
+//! Simulates edits with the library: `whatif FILE.hlo.pb EDIT... [--json]`, or plans:
+//! `whatif FILE.hlo.pb --fit 15.75G [--json]`.
 #![allow(clippy::print_stdout)]
 
 use xpeak::decode::{decode_program, HloContainer};
-use xpeak::simulate::{whatif, Edit, WhatIfOptions};
+use xpeak::simulate::{plan, whatif, Edit, PlanOptions, WhatIfOptions};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut words: Vec<String> = std::env::args().skip(1).collect();
@@ -13,15 +14,28 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (path, edits) = words.split_first().ok_or("a file and edits, please")?;
     let bytes = std::fs::read(path)?;
     let program = decode_program(&bytes, HloContainer::Proto).map_err(|e| e.field())?;
+    if let [fit, size] = edits {
+        if fit == "--fit" {
+            let options = PlanOptions {
+                capacity_bytes: xpeak::units::parse_size(size).ok_or("not a size")?,
+                ..PlanOptions::default()
+            };
+            let plan = plan(&program, &options)?;
+            match json {
+                Some(_) => println!("{}", serde_json::to_string_pretty(&plan)?),
+                None => print!("{}", xpeak::simulate::text::plan(&plan)),
+            }
+            return Ok(());
+        }
+    }
     let options = WhatIfOptions {
         edits: Edit::parse_words(edits)?,
         ..WhatIfOptions::default()
     };
     let (result, _) = whatif(&program, &options)?;
-    if json.is_some() {
-        println!("{}", serde_json::to_string_pretty(&result)?);
-    } else {
-        println!("{result:#?}");
+    match json {
+        Some(_) => println!("{}", serde_json::to_string_pretty(&result)?),
+        None => print!("{}", xpeak::simulate::text::whatif(&result)),
     }
     Ok(())
 }

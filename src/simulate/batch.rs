@@ -114,7 +114,7 @@ fn batch_dimension(base: &Base<'_, '_>, i: InstructionId, old: Option<u64>) -> O
 }
 
 /// How often each dimension of an argument is split, as its sharding says; empty if it does not.
-fn tiles(base: &Base<'_, '_>, i: InstructionId) -> Vec<u64> {
+pub(super) fn tiles(base: &Base<'_, '_>, i: InstructionId) -> Vec<u64> {
     let module = &base.program.module;
     let at = module.instruction(i);
     let bytes = module

@@ -131,13 +131,7 @@ fn turn(base: &Base<'_, '_>, marks: &Marks) -> Option<u32> {
     base.graph.order_of(first)
 }
 
-fn saved(
-    base: &Base<'_, '_>,
-    at: usize,
-    slot: &Slot,
-    scope: &str,
-    turn: u32,
-) -> Option<Saved> {
+fn saved(base: &Base<'_, '_>, at: usize, slot: &Slot, scope: &str, turn: u32) -> Option<Saved> {
     let module = &base.program.module;
     // The last forward value there: the backward pass may overwrite it in place.
     let forward_value = |&b: &BufferId| {
@@ -162,7 +156,9 @@ fn saved(
         let Some(point) = base.point(r.instruction) else {
             continue;
         };
-        let order = base.scheduled(r.instruction).and_then(|i| base.graph.order_of(i));
+        let order = base
+            .scheduled(r.instruction)
+            .and_then(|i| base.graph.order_of(i));
         if order.is_some_and(|o| o >= turn) {
             backward = backward.min(point);
         } else if point < backward {

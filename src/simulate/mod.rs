@@ -3,9 +3,11 @@
 //!
 //! [`Base`] is made once per program and memory space; [`whatif`] applies [`Edit`]s to it.
 
+mod advice;
 mod apply;
 mod base;
 mod batch;
+mod candidates;
 mod checkpoint;
 mod dead;
 mod dimension_numbers;
@@ -13,10 +15,12 @@ mod donate;
 pub mod edit;
 mod effects;
 mod links;
+pub mod markdown;
 mod microbatch;
 mod offload;
 mod outputs;
 pub mod pack;
+mod plan;
 mod predict;
 mod propagate;
 mod readers;
@@ -24,12 +28,16 @@ mod scenario;
 pub mod selector;
 mod split;
 mod stacks;
+pub mod text;
 mod values;
 mod whatif;
 
+pub use advice::{how_to_verify, jax_code};
 pub use apply::{apply, Applied, EditNote};
 pub use base::{Arena, Base, Block, Slot};
+pub use candidates::safety_of;
 pub use edit::{Edit, Ways};
+pub use plan::{plan, plan_with, Plan, PlanOptions, PlanStep};
 pub use predict::{measure, timeline, Confidence, LargeBuffer, Outcome};
 pub use scenario::{EditedArena, Scenario};
 pub use values::{DimensionMap, Group, Link, NodeId, Values};

@@ -1,0 +1,205 @@
+//! Which edits a plan may try, the least risky first.
+//!
+//! In: a base. Out: groups of alternatives; within a group each one saves more and costs more.
+
+use std::collections::BTreeMap;
+
+use super::base::Base;
+use super::batch;
+use super::edit::{Edit, Ways};
+use crate::analysis::{Finding, FindingKind, Safety};
+use crate::decode::wire::{fields, numbers, Value};
+use crate::model::{AllocationKind, ElementType, InstructionId};
+
+/// Alternatives of which a plan takes at most one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Candidate {
+    pub(super) safety: Safety,
+    pub(super) alternatives: Vec<Edit>,
+}
+
+/// What an edit may change besides memory.
+pub fn safety_of(edit: &Edit) -> Safety {
+    match edit {
+        Edit::Donate { .. } | Edit::NoDebug => Safety::Safe,
+        Edit::Shard { .. }
+        | Edit::Checkpoint { .. }
+        | Edit::Microbatch { .. }
+        | Edit::Offload { .. } => Safety::ChangesSpeed,
+        Edit::Dtype { .. } => Safety::ChangesNumerics,
+        Edit::Batch { .. } => Safety::ChangesTraining,
+        Edit::PadFree | Edit::Drop { .. } => Safety::ChangesModel,
+    }
+}
+
+/// Candidates for `base`, in the order in which a plan tries them.
+pub(super) fn candidates(base: &Base<'_, '_>, findings: &[Finding]) -> Vec<Candidate> {
+    let mut out = Vec::new();
+    let mut add = |alternatives: Vec<Edit>| {
+        if let Some(first) = alternatives.first() {
+            out.push(Candidate {
+                safety: safety_of(first),
+                alternatives,
+            });
+        }
+    };
+    add(vec![Edit::NoDebug]);
+    add(vec![Edit::Donate {
+        selector: "all".to_owned(),
+    }]);
+    for edit in shardings(base, findings) {
+        add(vec![edit]);
+    }
+    add(vec![
+        Edit::Checkpoint {
+            scope: "all".to_owned(),
+            dots: true,
+        },
+        Edit::Checkpoint {
+            scope: "all".to_owned(),
+            dots: false,
+        },
+    ]);
+    let local = local_batch(base);
+    let slices = (1..7)
+        .map(|k| 1u64 << k)
+        .filter(|&n| local >= n && local % n == 0);
+    add(slices
+        .clone()
+        .map(|count| Edit::Microbatch { count })
+        .collect());
+    for name in names_of_large(base, |i| {
+        base.program.module.shape(i).element_type == ElementType::F32
+    }) {
+        add(vec![Edit::Dtype {
+            selector: name,
+            to: ElementType::BF16,
+        }]);
+    }
+    if let Some((argument, dimension, global)) = batch_argument(base) {
+        let smaller = slices.map(|n| Edit::Batch {
+            old: global,
+            new: global / n,
+            seed: Some((argument.clone(), Some(dimension))),
+        });
+        add(smaller.collect());
+    }
+    add(vec![Edit::PadFree]);
+    for name in names_of_large(base, |_| true) {
+        add(vec![Edit::Offload { selector: name }]);
+    }
+    out
+}
+
+fn local_batch(base: &Base<'_, '_>) -> u64 {
+    let seeds = batch::find(base, None, None);
+    let sizes = seeds
+        .seeds
+        .iter()
+        .filter_map(|&(n, d)| base.values.dimensions(n).get(usize::from(d)).copied());
+    sizes.min().unwrap_or(0)
+}
+
+/// Name, dimension and global size of the first argument that carries the batch.
+fn batch_argument(base: &Base<'_, '_>) -> Option<(String, u8, u64)> {
+    let &(node, dimension) = batch::find(base, None, None).seeds.first()?;
+    let i = base.values.instruction_of(node);
+    let local = *base.values.dimensions(node).get(usize::from(dimension))?;
+    let tiles = batch::tiles(base, i);
+    let tile = tiles.get(usize::from(dimension)).copied().unwrap_or(1);
+    let at = base.program.module.instruction(i);
+    let name = if at.op_name.is_empty() {
+        at.name
+    } else {
+        at.op_name
+    };
+    Some((name.to_owned(), dimension, local.saturating_mul(tile)))
+}
+
+/// Top-level names of arguments (`state` of `state[0]['mlp']`) of which those that `wanted` picks
+/// make up a hundredth of the total; by name.
+fn names_of_large(base: &Base<'_, '_>, wanted: impl Fn(InstructionId) -> bool) -> Vec<String> {
+    let module = &base.program.module;
+    let mut sizes: BTreeMap<String, u64> = BTreeMap::new();
+    for i in module.entry_parameters() {
+        let at = module.instruction(i);
+        let of = |b: &&super::base::Block| b.parameter == Some(at.parameter_number);
+        let is_argument = |b: &&super::base::Block| {
+            matches!(b.kind, AllocationKind::Parameter | AllocationKind::Donated)
+        };
+        let size = base
+            .blocks
+            .iter()
+            .filter(is_argument)
+            .filter(of)
+            .map(|b| b.size_bytes);
+        if wanted(i) {
+            let name = at.op_name.split(['[', '.']).next().unwrap_or_default();
+            if !name.is_empty() {
+                let sum = sizes.entry(name.to_owned()).or_default();
+                *sum = sum.saturating_add(size.sum::<u64>());
+            }
+        }
+    }
+    let least = base.usage.allocated_bytes / 100;
+    sizes
+        .into_iter()
+        .filter(|(_, s)| *s > least)
+        .map(|(n, _)| n)
+        .collect()
+}
+
+/// Arguments that every device holds whole, and tensors that findings name.
+fn shardings(base: &Base<'_, '_>, findings: &[Finding]) -> Vec<Edit> {
+    let module = &base.program.module;
+    let ways = u64::from(module.num_partitions);
+    if ways < 2 {
+        return Vec::new();
+    }
+    let shard = |selector: String| Edit::Shard {
+        selector,
+        ways: Ways::Count(ways),
+    };
+    let mut out: Vec<Edit> = Vec::new();
+    let all = names_of_large(base, |_| true);
+    for name in names_of_large(base, |i| is_replicated(base, i)) {
+        // A name whose arguments are partly split already is no good selector.
+        let same = names_of_large(base, |i| !is_replicated(base, i));
+        if all.contains(&name) && !same.contains(&name) {
+            out.push(shard(name));
+        }
+    }
+    for (kind, name) in [
+        (FindingKind::Unsharded, "unsharded"),
+        (FindingKind::RedundantCopies, "redundant_copies"),
+    ] {
+        let of_kind = findings.iter().filter(|f| f.kind == kind);
+        for (n, _) in of_kind.enumerate().take(6) {
+            out.push(shard(format!("{name}:{}", n + 1)));
+        }
+    }
+    out
+}
+
+/// Whether an argument's sharding says that every device has all of it.
+fn is_replicated(base: &Base<'_, '_>, i: InstructionId) -> bool {
+    let module = &base.program.module;
+    let at = module.instruction(i);
+    let bytes = module
+        .parameter_shardings
+        .get(at.parameter_number as usize)
+        .copied()
+        .or_else(|| at.sharding());
+    let Some(bytes) = bytes else { return false };
+    let (mut kind, mut split, mut other) = (0, false, false);
+    for (field, value) in fields(bytes).filter_map(Result::ok) {
+        match (field, value) {
+            (1, Value::Varint(v)) => kind = v,
+            (3, v) => drop(numbers(v, |n| split |= n > 1)),
+            (14, _) => other = true,
+            _ => {}
+        }
+    }
+    // REPLICATED = 0; a form that is not read here is left alone.
+    kind == 0 && !split && !other
+}
