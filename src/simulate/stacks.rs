@@ -199,6 +199,10 @@ impl Loops {
                 }
             }
             again.sort_by_key(|(s, bytes)| (Reverse(*bytes), s.slot));
+            if products == 0 {
+                // No product makes them: the smallest is enough to compute the others from.
+                again.reverse();
+            }
             again.truncate(if dots { 1 } else { products.max(1) });
             for (s, bytes) in again {
                 come_back(base, scenario, s, bytes, start);

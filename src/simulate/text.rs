@@ -153,7 +153,7 @@ fn table(out: &mut String, before: &Outcome, after: &Outcome) {
             change(b, a)
         );
     }
-    let at = |o: &Outcome| clip(&o.peak_instruction, 30);
+    let at = |o: &Outcome| clip(&o.peak_instruction, 26);
     let _ = writeln!(
         out,
         "peak at                 {} -> {}",

@@ -1,0 +1,361 @@
+//! What-ifs against compiled truth, and what must hold of every one of them.
+
+use std::path::{Path, PathBuf};
+
+use xpeak::decode::{decode_program, HloContainer};
+use xpeak::model::MemorySpace;
+use xpeak::simulate::{
+    apply, measure, plan, whatif, whatif_with, Base, Confidence, Edit, PlanOptions, WhatIfOptions,
+};
+
+fn corpus(name: &str) -> Option<Vec<u8>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = root.join("../shared/corpus/programs").join(name);
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
+        .ok()?
+        .map(|e| e.unwrap().path())
+        .filter(|p| p.to_string_lossy().ends_with("after_optimizations.hlo.pb"))
+        .collect();
+    files.sort();
+    Some(std::fs::read(files.pop()?).unwrap())
+}
+
+/// Every dump in the samples and the corpus.
+fn all() -> Vec<(String, Vec<u8>)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut out = Vec::new();
+    for folder in ["samples", "../shared/corpus/programs"] {
+        let Ok(entries) = std::fs::read_dir(root.join(folder)) else {
+            continue;
+        };
+        let mut folders: Vec<PathBuf> = entries.map(|e| e.unwrap().path()).collect();
+        folders.sort();
+        for f in folders.iter().filter_map(|f| std::fs::read_dir(f).ok()) {
+            for file in f.map(|e| e.unwrap().path()) {
+                if file
+                    .to_string_lossy()
+                    .ends_with("after_optimizations.hlo.pb")
+                {
+                    out.push((file.display().to_string(), std::fs::read(&file).unwrap()));
+                }
+            }
+        }
+    }
+    out
+}
+
+fn edits(line: &str) -> Vec<Edit> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    Edit::parse_words(&words).unwrap()
+}
+
+fn options(line: &str) -> WhatIfOptions<'static> {
+    WhatIfOptions {
+        edits: edits(line),
+        ..WhatIfOptions::default()
+    }
+}
+
+/// `(base, edit, compiled, largest error in per cent)`: pairs that differ in one thing.
+#[test]
+fn predictions_agree_with_what_the_compiler_did() {
+    let pairs = [
+        (
+            "transformer_v6e_base",
+            "--donate all",
+            "transformer_v6e_donate",
+            0.01,
+        ),
+        (
+            "decode_v6e_nodonate",
+            "--donate all",
+            "decode_v6e_donate",
+            0.01,
+        ),
+        (
+            "transformer_v6e_donate",
+            "--dtype state=bf16",
+            "transformer_v6e_bf16",
+            5.0,
+        ),
+        (
+            "transformer_v6e_donate",
+            "--batch 16:8",
+            "transformer_v6e_halfbatch",
+            5.0,
+        ),
+        (
+            "transformer_v6e_donate",
+            "--microbatch 4",
+            "transformer_v6e_microbatch4",
+            15.0,
+        ),
+        (
+            "transformer_v6e_donate",
+            "--checkpoint all",
+            "transformer_v6e_remat_full",
+            25.0,
+        ),
+        (
+            "transformer_v6e_donate",
+            "--checkpoint all:dots",
+            "transformer_v6e_remat_dots",
+            25.0,
+        ),
+        (
+            "transformer_v6e_unsharded_embed",
+            "--shard embed=4",
+            "transformer_v6e_remat_full",
+            10.0,
+        ),
+        (
+            "transformer_v6e_unsharded_logits",
+            "--shard f32[16,2048,32000]=4",
+            "transformer_v6e_remat_full",
+            15.0,
+        ),
+        (
+            "transformer_v6e_debug_print",
+            "--no-debug",
+            "transformer_v6e_remat_full",
+            20.0,
+        ),
+        (
+            "mlp_train_v5e",
+            "--shard params=4 --donate all",
+            "mlp_train_sharded_v5e",
+            15.0,
+        ),
+    ];
+    let mut errors = Vec::new();
+    for (base, line, edited, allowed) in pairs {
+        let (Some(from), Some(to)) = (corpus(base), corpus(edited)) else {
+            continue;
+        };
+        let from = decode_program(&from, HloContainer::Proto).unwrap();
+        let to = decode_program(&to, HloContainer::Proto).unwrap();
+        let truth = Base::new(&to, MemorySpace::HBM)
+            .unwrap()
+            .usage
+            .allocated_bytes;
+        let (w, _) = whatif(&from, &options(line)).unwrap();
+        let ours = w.after.allocated_bytes;
+        let error = (ours as f64 - truth as f64) / truth as f64 * 100.0;
+        assert!(
+            error.abs() <= allowed,
+            "{base} {line}: {ours}, compiled {truth}: {error:+.2} %"
+        );
+        errors.push(error.abs());
+    }
+    errors.sort_by(f64::total_cmp);
+    if let Some(median) = errors.get(errors.len() / 2) {
+        assert!(*median < 4.0, "median {median}");
+    }
+}
+
+#[test]
+fn no_edit_changes_nothing() {
+    for (name, bytes) in all() {
+        let program = decode_program(&bytes, HloContainer::Proto).unwrap();
+        for space in [0, 1, 5] {
+            let o = WhatIfOptions {
+                space: MemorySpace(space),
+                ..WhatIfOptions::default()
+            };
+            let Ok((w, chart)) = whatif(&program, &o) else {
+                continue;
+            };
+            assert_eq!(w.before, w.after, "{name}");
+            assert_eq!(
+                w.confidence == Confidence::Exact,
+                w.caveats.is_empty(),
+                "{name}"
+            );
+            assert!(chart.before.len() == chart.after.len() || chart.after.is_empty());
+            if space == 0 {
+                assert_eq!(chart.before, chart.after, "{name}");
+            }
+        }
+    }
+}
+
+/// Edits that the programs of the corpus know, applied wherever they match.
+const LINES: [&str; 12] = [
+    "--donate all",
+    "--dtype all=bf16",
+    "--microbatch 2",
+    "--checkpoint all",
+    "--checkpoint all:dots",
+    "--pad-free",
+    "--no-debug",
+    "--shard all=4",
+    "--offload params",
+    "--drop all-gather",
+    "--batch 16:8",
+    "--batch 16:1024",
+];
+
+#[test]
+fn every_outcome_is_consistent() {
+    for (name, bytes) in all() {
+        let program = decode_program(&bytes, HloContainer::Proto).unwrap();
+        let Ok(base) = Base::new(&program, MemorySpace::HBM) else {
+            continue;
+        };
+        for line in LINES {
+            let Ok((w, _)) = whatif_with(&base, &options(line)) else {
+                continue;
+            };
+            let o = &w.after;
+            assert!(o.allocated_bytes >= o.peak_bytes, "{name} {line}: {o:?}");
+            assert_eq!(
+                o.peak_bytes,
+                o.indefinite_bytes + o.heap_peak_bytes,
+                "{name} {line}"
+            );
+            assert_eq!(o.fragmentation_bytes, o.allocated_bytes - o.peak_bytes);
+            let text = xpeak::simulate::text::whatif(&w);
+            assert!(
+                text.lines()
+                    .all(|l| l.chars().count() <= 80 || l.starts_with("  --")),
+                "{text}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_order_of_edits_does_not_matter() {
+    for name in ["transformer_v6e_donate", "mlp_train_v5e"] {
+        let Some(bytes) = corpus(name) else { continue };
+        let program = decode_program(&bytes, HloContainer::Proto).unwrap();
+        let base = Base::new(&program, MemorySpace::HBM).unwrap();
+        let mut some: Vec<Edit> = Vec::new();
+        for line in LINES.iter().take(8) {
+            if apply(&base, &[], &edits(line)).is_ok() {
+                some.extend(edits(line));
+            }
+        }
+        assert!(some.len() > 3);
+        let outcome = |e: &[Edit]| {
+            apply(&base, &[], e)
+                .map(|a| measure(&base, &a.scenario))
+                .ok()
+        };
+        for a in &some {
+            for b in &some {
+                let (ab, ba) = ([a.clone(), b.clone()], [b.clone(), a.clone()]);
+                assert_eq!(outcome(&ab), outcome(&ba), "{a} {b}");
+            }
+        }
+        let mut reversed = some.clone();
+        reversed.reverse();
+        assert_eq!(outcome(&some), outcome(&reversed));
+    }
+}
+
+#[test]
+fn an_edit_that_matches_nothing_is_refused() {
+    let Some(bytes) = corpus("decode_v6e_donate") else {
+        return;
+    };
+    let program = decode_program(&bytes, HloContainer::Proto).unwrap();
+    for line in [
+        "--donate nobody",
+        "--shard nobody=2",
+        "--shard params=noaxis",
+        "--batch 17:8",
+        "--no-debug",
+        "--checkpoint all",
+        "--drop donation:1",
+    ] {
+        let e = whatif(&program, &options(line)).unwrap_err();
+        assert_eq!(e.exit_code(), 2, "{line}: {e}");
+    }
+}
+
+/// Hundreds of edits are tried on one base: each takes little time, even unoptimised.
+#[test]
+fn an_edit_takes_little_time() {
+    let Some(bytes) = corpus("transformer_v6e_donate") else {
+        return;
+    };
+    let program = decode_program(&bytes, HloContainer::Proto).unwrap();
+    let base = Base::new(&program, MemorySpace::HBM).unwrap();
+    for line in LINES {
+        let start = std::time::Instant::now();
+        let done = whatif_with(&base, &options(line)).is_ok();
+        let took = start.elapsed();
+        println!("{line}: {took:?} {done}");
+        assert!(took.as_millis() < 500, "{line}: {took:?}");
+    }
+}
+
+#[test]
+fn plans_for_programs_that_ran_out_of_memory_fit() {
+    for name in ["transformer_oom_v5e", "mlp_oom_v5e"] {
+        let Some(bytes) = corpus(name) else { continue };
+        let program = decode_program(&bytes, HloContainer::Proto).unwrap();
+        let capacity_bytes = xpeak::units::parse_size("15.75G").unwrap();
+        let o = PlanOptions {
+            capacity_bytes,
+            ..PlanOptions::default()
+        };
+        let p = plan(&program, &o).unwrap();
+        assert!(p.fits && !p.steps.is_empty(), "{p:?}");
+        let last = &p.steps.last().unwrap().after;
+        assert!(last.allocated_bytes + p.reserve_bytes <= capacity_bytes);
+        let saved: u64 = p.steps.iter().map(|s| s.saving_bytes).sum();
+        assert_eq!(p.before.allocated_bytes - saved, last.allocated_bytes);
+        // The smallest: no step can be left out.
+        let words: Vec<String> = p.steps.iter().map(|s| s.edit.clone()).collect();
+        for skip in 0..words.len() {
+            let mut rest = words.clone();
+            rest.remove(skip);
+            let (w, _) = whatif(&program, &options(&rest.join(" "))).unwrap();
+            assert!(
+                w.after.allocated_bytes + p.reserve_bytes > capacity_bytes,
+                "{rest:?}"
+            );
+        }
+        let tiny = PlanOptions {
+            capacity_bytes: 1 << 20,
+            ..PlanOptions::default()
+        };
+        let p = plan(&program, &tiny).unwrap();
+        assert!(!p.fits && p.floor_bytes > 1 << 20 && !p.otherwise.is_empty());
+        let big = PlanOptions {
+            capacity_bytes: 1 << 40,
+            ..PlanOptions::default()
+        };
+        assert!(plan(&program, &big).unwrap().steps.is_empty());
+    }
+}
+
+/// Damaged programs give an answer or an error, never a panic.
+#[test]
+fn damage_does_no_harm() {
+    for name in ["mlp_train_v5e", "decode_v6e_nodonate"] {
+        let Some(bytes) = corpus(name) else { continue };
+        let mut state = 0x2545_f491_4f6c_dd1d_u64;
+        for round in 0..60 {
+            let mut damaged = bytes.clone();
+            for _ in 0..1 + round % 8 {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                let at = (state % damaged.len() as u64) as usize;
+                damaged[at] ^= 1 << (state >> 60 & 7);
+            }
+            let Ok(program) = decode_program(&damaged, HloContainer::Proto) else {
+                continue;
+            };
+            let Ok(base) = Base::new(&program, MemorySpace::HBM) else {
+                continue;
+            };
+            for line in LINES {
+                let _ = whatif_with(&base, &options(line));
+            }
+        }
+    }
+}
