@@ -63,7 +63,7 @@ pub(super) fn candidates(base: &Base<'_, '_>, findings: &[Finding]) -> Vec<Candi
     let local = local_batch(base);
     let slices = (1..7)
         .map(|k| 1u64 << k)
-        .filter(|&n| local >= n && local % n == 0);
+        .filter(|&n| local >= n && local.is_multiple_of(n));
     add(slices
         .clone()
         .map(|count| Edit::Microbatch { count })

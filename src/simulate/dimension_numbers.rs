@@ -7,6 +7,9 @@ use crate::decode::wire::{fields, numbers, Value};
 /// are counted from 0; a number past the last one is the result.
 pub(super) type Related = (usize, usize, Vec<(u8, u8)>);
 
+/// Two nodes and their corresponding dimensions.
+pub(super) type RelatedNodes = (NodeId, NodeId, Box<[(u8, u8)]>);
+
 const RESULT: usize = usize::MAX;
 
 /// Which dimension of a convolution is which.
@@ -125,11 +128,7 @@ pub(super) fn gather(raw: &[u8], v: &Values, inputs: &[NodeId], out: NodeId) -> 
 }
 
 /// Of a scatter with one target: target against updates, and indices against updates.
-pub(super) fn scatter(
-    raw: &[u8],
-    v: &Values,
-    inputs: &[NodeId],
-) -> Vec<(NodeId, NodeId, Box<[(u8, u8)]>)> {
+pub(super) fn scatter(raw: &[u8], v: &Values, inputs: &[NodeId]) -> Vec<RelatedNodes> {
     let [target, indices, updates] = inputs else {
         return Vec::new();
     };

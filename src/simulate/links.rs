@@ -5,7 +5,7 @@
 
 use rustc_hash::FxHashSet;
 
-use super::dimension_numbers::{convolution, dot, gather, scatter, ConvolutionNumbers};
+use super::dimension_numbers::{convolution, dot, gather, scatter, ConvolutionNumbers, Related};
 use super::values::{DimensionMap, Group, Link, NodeId, Piece, Values};
 use crate::model::{ComputationId, InstructionId, Program, Shape};
 
@@ -477,7 +477,7 @@ impl Collector<'_, '_> {
             && total == count(v.dimensions(out))
     }
 
-    fn product(&mut self, inputs: &[NodeId], out: NodeId, found: &[(usize, usize, Vec<(u8, u8)>)]) {
+    fn product(&mut self, inputs: &[NodeId], out: NodeId, found: &[Related]) {
         // Nodes are numbered operand by operand, the result last.
         for (a, b, pairs) in found {
             let node = |k: usize| inputs.get(k).copied().unwrap_or(out);

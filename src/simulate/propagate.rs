@@ -82,11 +82,6 @@ impl Marks {
         self.0.len()
     }
 
-    /// Whether nothing is marked.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// `dimensions` of a node with every marked one scaled by `new` / `old`, rounded up.
     pub fn scale(&self, node: NodeId, dimensions: &mut [u64], old: u64, new: u64) {
         for m in self.of(node) {
@@ -102,7 +97,7 @@ fn scaled(size: u64, inner: u64, old: u64, new: u64) -> u64 {
         let product = u128::from(v) * u128::from(new);
         u64::try_from(product.div_ceil(u128::from(old.max(1)))).unwrap_or(u64::MAX)
     };
-    if inner > 1 && size % inner == 0 {
+    if inner > 1 && size.is_multiple_of(inner) {
         times(size / inner).saturating_mul(inner)
     } else {
         times(size)

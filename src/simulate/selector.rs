@@ -156,6 +156,7 @@ fn defining(program: &Program<'_>, buffers: &[i64]) -> Vec<InstructionId> {
     let Some(assignment) = &program.assignment else {
         return Vec::new();
     };
+    let buffers: rustc_hash::FxHashSet<i64> = buffers.iter().copied().collect();
     let mut out: Vec<InstructionId> = assignment
         .logical_buffers
         .iter()
