@@ -74,6 +74,13 @@ pub fn apply(base: &Base<'_, '_>, findings: &[Finding], edits: &[Edit]) -> Resul
         split::transients(base, &run.effects, &mut run.scenario);
         run.donate_declared();
     }
+    let pinned = edits.iter().any(|e| matches!(e, Edit::Checkpoint { .. }));
+    if base.rematerialized > 0 && !edits.is_empty() && !pinned {
+        run.scenario.caveat(
+            Confidence::Simulated,
+            "the compiler rematerialises on its own to fit this program: it may do so less, or otherwise, once the rest changes; add --checkpoint to keep it",
+        );
+    }
     let notes = edits.iter().zip(run.notes).map(|(edit, note)| {
         let (matched, note) = note.unwrap_or_default();
         EditNote {
@@ -384,6 +391,14 @@ impl Run<'_, '_, '_> {
                     scope,
                     *dots,
                 );
+                if c.dropped == 0 && self.base.rematerialized > 0 && scope == "all" {
+                    let n = self.base.rematerialized;
+                    let text = format!(
+                        "saves nothing more: the compiler already computes {n} instructions twice to save memory; jax.checkpoint keeps it so when the rest changes"
+                    );
+                    self.note(at, n, text);
+                    return Ok(());
+                }
                 if c.dropped == 0 {
                     return Err(Error::usage(
                         format!("{edit}: no saved activation of that scope"),

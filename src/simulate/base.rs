@@ -33,6 +33,8 @@ pub struct Base<'p, 'a> {
     pub arenas: Vec<Arena>,
     /// Parameters, outputs, constants, in file order.
     pub blocks: Vec<Block>,
+    /// Instructions that the compiler computes twice to save memory, by their names (`.remat`).
+    pub rematerialized: usize,
     /// What every buffer in a slot or block holds, where the file says.
     contents: FxHashMap<BufferId, (NodeId, Shape)>,
     /// The instruction that calls each computation, by computation; the first one.
@@ -120,6 +122,7 @@ impl<'p, 'a> Base<'p, 'a> {
         let values = Values::new(program);
         let contents = contents(program, assignment, &values, &arenas, &blocks);
         Ok(Base {
+            rematerialized: rematerialized(program),
             contents,
             callers: callers(program),
             program,
@@ -247,6 +250,22 @@ fn arena(
         alignment,
         slots,
     }
+}
+
+/// How many instructions the compiler rematerialised: it marks them in their names.
+fn rematerialized(program: &Program<'_>) -> usize {
+    let marked = |name: &str| {
+        name.rsplit('.').any(|part| {
+            part.strip_prefix("remat")
+                .is_some_and(|n| n.bytes().all(|c| c.is_ascii_digit()))
+        })
+    };
+    program
+        .module
+        .instructions
+        .iter()
+        .filter(|i| marked(i.name))
+        .count()
 }
 
 fn callers(program: &Program<'_>) -> Vec<Option<InstructionId>> {

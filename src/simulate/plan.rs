@@ -181,7 +181,8 @@ impl Search<'_, '_, '_> {
                 let new = self.total(&taken);
                 taken.pop();
                 let Some(new) = new else { continue };
-                if best.as_ref().is_none_or(|(b, _)| new < *b) {
+                let better = |b: u64| new < b || (new == b && self.pins(&edit));
+                if best.as_ref().is_none_or(|(b, _)| better(*b)) {
                     best = Some((new, edit));
                 }
                 if new <= self.limit {
@@ -189,7 +190,10 @@ impl Search<'_, '_, '_> {
                 }
             }
             if let Some((new, edit)) = best {
-                if new.saturating_add(least) <= total {
+                // What the compiler rematerialises on its own now, it may not once the rest
+                // changes: a plan says it explicitly, even if that saves nothing by itself.
+                let pins = self.pins(&edit) && new <= total;
+                if pins || new.saturating_add(least) <= total {
                     taken.push(edit);
                     total = new;
                 }
@@ -198,12 +202,20 @@ impl Search<'_, '_, '_> {
         taken
     }
 
+    /// Whether an edit makes explicit what the compiler does on its own.
+    fn pins(&self, edit: &Edit) -> bool {
+        self.base.rematerialized > 0 && matches!(edit, Edit::Checkpoint { .. })
+    }
+
     /// Takes out what is not needed, the riskiest first. If nothing suffices, everything stays.
     fn prune(&self, mut edits: Vec<Edit>) -> Vec<Edit> {
         if self.total(&edits).is_none_or(|t| t > self.limit) {
             return edits;
         }
         for at in (0..edits.len()).rev() {
+            if edits.get(at).is_some_and(|e| self.pins(e)) {
+                continue;
+            }
             let mut fewer = edits.clone();
             fewer.remove(at);
             if self.total(&fewer).is_some_and(|t| t <= self.limit) {
