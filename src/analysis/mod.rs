@@ -1,12 +1,24 @@
 //! Questions asked of a program; each answers with data, never with text to print.
 
 mod finding;
+mod group;
+mod padding;
 mod peak;
+mod rank;
 mod replay;
 mod space;
+mod tree;
 mod union;
 
 pub use finding::{Context, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
+pub use group::{base_name, buffer_groups, buffer_label, opcode, BufferGroup};
+pub use padding::{
+    better_shape, causes, padding_rows, BetterShape, PaddingCause, PaddingRow, ShapeChange,
+};
 pub use peak::{peak_snapshot, PeakBuffer, PeakSnapshot};
+pub use rank::{
+    long_held, rank_by, rank_by_element_type, rank_by_opcode, rank_by_source, HeldRow, RankRow,
+};
 pub use replay::{last_names, replay, LiveRange, Replay};
 pub use space::{space_usage, ArenaUsage, SpaceUsage};
+pub use tree::{argument_path, scope_tree, scopes, ScopeNode};

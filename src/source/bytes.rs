@@ -39,7 +39,11 @@ impl std::ops::Deref for FileBytes {
 impl FileBytes {
     /// Bytes already in memory.
     pub fn from_vec(bytes: Vec<u8>) -> Self {
-        FileBytes { storage: Storage::Owned(bytes), cut_short: None, compressed: false }
+        FileBytes {
+            storage: Storage::Owned(bytes),
+            cut_short: None,
+            compressed: false,
+        }
     }
 
     /// Opens `path`: maps it, or unpacks it if it is gzip-compressed (told by content).
@@ -62,7 +66,11 @@ impl FileBytes {
         if map.starts_with(&[0x1f, 0x8b]) {
             return gunzip(path, &map, MAX_DECOMPRESSED_BYTES);
         }
-        Ok(FileBytes { storage: Storage::Mapped(map), cut_short: None, compressed: false })
+        Ok(FileBytes {
+            storage: Storage::Mapped(map),
+            cut_short: None,
+            compressed: false,
+        })
     }
 }
 
@@ -80,10 +88,17 @@ fn gunzip(path: &Path, data: &[u8], limit: u64) -> Result<FileBytes> {
     }
     if out.is_empty() {
         if let Some(e) = cut_short {
-            return Err(Error::io(path, std::io::Error::other(format!("damaged gzip data: {e}"))));
+            return Err(Error::io(
+                path,
+                std::io::Error::other(format!("damaged gzip data: {e}")),
+            ));
         }
     }
-    Ok(FileBytes { storage: Storage::Owned(out), cut_short, compressed: true })
+    Ok(FileBytes {
+        storage: Storage::Owned(out),
+        cut_short,
+        compressed: true,
+    })
 }
 
 #[cfg(test)]
@@ -103,7 +118,9 @@ mod tests {
         two.extend(gz(b"world"));
         let p = Path::new("x.gz");
         assert_eq!(&gunzip(p, &two, 100).unwrap()[..], b"hello world");
-        let noise: Vec<u8> = (0..100_000u32).flat_map(|i| i.wrapping_mul(2654435761).to_le_bytes()).collect();
+        let noise: Vec<u8> = (0..100_000u32)
+            .flat_map(|i| i.wrapping_mul(2654435761).to_le_bytes())
+            .collect();
         let whole = gz(&noise);
         let cut = gunzip(p, &whole[..whole.len() / 2], 1 << 20).unwrap();
         assert!(cut.cut_short.is_some() && !cut.is_empty());
@@ -111,6 +128,9 @@ mod tests {
 
     #[test]
     fn a_bomb_is_refused() {
-        assert!(matches!(gunzip(Path::new("b"), &gz(&[0; 5000]), 1000), Err(Error::Limit { .. })));
+        assert!(matches!(
+            gunzip(Path::new("b"), &gz(&[0; 5000]), 1000),
+            Err(Error::Limit { .. })
+        ));
     }
 }

@@ -30,7 +30,8 @@ impl Sources {
     pub fn open(paths: &[PathBuf]) -> Result<Sources> {
         let mut out = Sources::default();
         for (root, path) in paths.iter().enumerate() {
-            out.files.extend(open_path(path, root, &mut out.diagnostics)?);
+            out.files
+                .extend(open_path(path, root, &mut out.diagnostics)?);
         }
         for f in &out.files {
             if let Some(why) = &f.bytes.cut_short {

@@ -105,7 +105,9 @@ pub fn has_buffer_assignment(hlo: &[u8], container: HloContainer) -> bool {
 }
 
 fn has_allocation(assignment: &[u8]) -> bool {
-    fields(assignment).filter_map(std::result::Result::ok).any(|(n, _)| n == 3)
+    fields(assignment)
+        .filter_map(std::result::Result::ok)
+        .any(|(n, _)| n == 3)
 }
 
 impl Sources {
@@ -160,10 +162,16 @@ impl Sources {
 
     /// Profiles of the wanted run and host; files that the user named are always wanted.
     fn chosen_profiles(&self, select: &Select) -> Result<Vec<&SourceFile>> {
-        let profiles: Vec<&SourceFile> =
-            self.files.iter().filter(|f| f.kind == FileKind::XSpace).collect();
-        let runs: BTreeSet<String> =
-            profiles.iter().filter(|f| !f.named).map(|f| f.folder_name()).collect();
+        let profiles: Vec<&SourceFile> = self
+            .files
+            .iter()
+            .filter(|f| f.kind == FileKind::XSpace)
+            .collect();
+        let runs: BTreeSet<String> = profiles
+            .iter()
+            .filter(|f| !f.named)
+            .map(|f| f.folder_name())
+            .collect();
         let wanted = match &select.run {
             Some(run) => {
                 if !profiles.iter().any(|f| f.folder_name() == *run) {
@@ -183,10 +191,14 @@ impl Sources {
                 None => f.named || Some(f.folder_name()) == wanted,
             })
             .collect();
-        let Some(host) = &select.host else { return Ok(of_run) };
+        let Some(host) = &select.host else {
+            return Ok(of_run);
+        };
         let hosts: BTreeSet<String> = of_run.iter().map(|f| host_name(f)).collect();
-        let of_host: Vec<&SourceFile> =
-            of_run.into_iter().filter(|f| host_name(f) == *host).collect();
+        let of_host: Vec<&SourceFile> = of_run
+            .into_iter()
+            .filter(|f| host_name(f) == *host)
+            .collect();
         if of_host.is_empty() {
             return Err(Error::usage(
                 format!("--host {host}: there is no such host"),
@@ -219,7 +231,11 @@ impl Sources {
             out.push(ProgramSource {
                 label: SourceLabel {
                     path: f.path.display().to_string(),
-                    kind: if f.named { SourceKind::Xplane } else { SourceKind::Logdir },
+                    kind: if f.named {
+                        SourceKind::Xplane
+                    } else {
+                        SourceKind::Logdir
+                    },
                     run: (!f.named || in_log_directory(&f.path)).then(|| f.folder_name()),
                     host: Some(host.clone()),
                 },
@@ -243,13 +259,21 @@ impl Sources {
         for f in dumps {
             let folder = f.path.parent().map(Path::to_path_buf).unwrap_or_default();
             // A file that the user named is shown whatever stands beside it.
-            let key = if f.named { f.file_name() } else { module_key(&f.file_name()) };
+            let key = if f.named {
+                f.file_name()
+            } else {
+                module_key(&f.file_name())
+            };
             modules.entry((f.root, folder, key)).or_default().push(f);
         }
         for ((_, folder, key), files) in modules {
             let best = files.iter().min_by_key(|f| {
                 let c = container(f.kind).unwrap_or(HloContainer::Module);
-                (Reverse(has_buffer_assignment(&f.bytes, c)), stage_rank(&f.file_name()), &f.path)
+                (
+                    Reverse(has_buffer_assignment(&f.bytes, c)),
+                    stage_rank(&f.file_name()),
+                    &f.path,
+                )
             });
             let Some(best) = best else { continue };
             let kind = container(best.kind).unwrap_or(HloContainer::Module);
@@ -285,9 +309,8 @@ impl Sources {
                 container: kind,
                 hosts: Vec::new(),
                 device_kind: None,
-                before_optimizations: before.and_then(|f| {
-                    Some((f.path.as_path(), &f.bytes[..], container(f.kind)?))
-                }),
+                before_optimizations: before
+                    .and_then(|f| Some((f.path.as_path(), &f.bytes[..], container(f.kind)?))),
                 flagfile: beside(".flagfile").map(|f| &f.bytes[..]),
                 has_buffer_assignment: has_buffer_assignment(&best.bytes, kind),
             });
@@ -328,12 +351,16 @@ fn profile_diagnostics(f: &SourceFile, space: &XSpace<'_>, diagnostics: &mut Vec
 pub fn host_name(f: &SourceFile) -> String {
     let name = f.file_name();
     let name = name.strip_suffix(".gz").unwrap_or(&name);
-    name.strip_suffix(".xplane.pb").or(name.strip_suffix(".pb")).unwrap_or(name).to_owned()
+    name.strip_suffix(".xplane.pb")
+        .or(name.strip_suffix(".pb"))
+        .unwrap_or(name)
+        .to_owned()
 }
 
 fn in_log_directory(path: &Path) -> bool {
     let run = path.parent().and_then(Path::parent);
-    run.and_then(Path::file_name).is_some_and(|n| n == "profile")
+    run.and_then(Path::file_name)
+        .is_some_and(|n| n == "profile")
 }
 
 /// What tells the files of one module in a dump folder: `module_0012.jit_step`, or the file's own
@@ -342,9 +369,9 @@ fn module_key(file_name: &str) -> String {
     let mut parts = file_name.split('.');
     match (parts.next(), parts.next()) {
         (Some(first), Some(second))
-            if first.strip_prefix("module_").is_some_and(|n| {
-                !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit())
-            }) =>
+            if first
+                .strip_prefix("module_")
+                .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit())) =>
         {
             format!("{first}.{second}")
         }
@@ -362,7 +389,10 @@ fn stage_rank(file_name: &str) -> u8 {
         "after_optimizations",
         "before_optimizations",
     ];
-    STAGES.iter().position(|s| file_name.contains(s)).unwrap_or(STAGES.len()) as u8
+    STAGES
+        .iter()
+        .position(|s| file_name.contains(s))
+        .unwrap_or(STAGES.len()) as u8
 }
 
 /// Programs that hosts of one run hold identically become one.
@@ -374,9 +404,12 @@ fn merge_hosts(programs: Vec<ProgramSource<'_>>) -> Vec<ProgramSource<'_>> {
             out.push(p);
             continue;
         }
-        let same = by_name.entry((p.program_id, p.name.clone(), p.hlo.len())).or_default();
+        let same = by_name
+            .entry((p.program_id, p.name.clone(), p.hlo.len()))
+            .or_default();
         let twin = same.iter().copied().find(|&i| {
-            out[i].label.run == p.label.run && std::ptr::eq(out[i].hlo, p.hlo) | (out[i].hlo == p.hlo)
+            out[i].label.run == p.label.run
+                && std::ptr::eq(out[i].hlo, p.hlo) | (out[i].hlo == p.hlo)
         });
         match twin {
             Some(i) => {
@@ -408,7 +441,15 @@ fn one_of<'x>(intro: &str, names: impl Iterator<Item = &'x str>) -> String {
     } else {
         String::new()
     };
-    format!("{intro} {}{more}", names.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", "))
+    format!(
+        "{intro} {}{more}",
+        names
+            .iter()
+            .take(SHOWN)
+            .copied()
+            .collect::<Vec<_>>()
+            .join(", ")
+    )
 }
 
 #[cfg(test)]
@@ -418,8 +459,14 @@ mod tests {
     #[test]
     fn files_of_one_module_share_a_key() {
         let after = module_key("module_0000.jit_f.cl_1.after_optimizations.hlo.pb.gz");
-        assert_eq!(after, module_key("module_0000.jit_f.cl_1.before_optimizations.hlo.pb"));
-        assert_ne!(after, module_key("module_0001.jit_f.cl_1.after_optimizations.hlo.pb"));
+        assert_eq!(
+            after,
+            module_key("module_0000.jit_f.cl_1.before_optimizations.hlo.pb")
+        );
+        assert_ne!(
+            after,
+            module_key("module_0001.jit_f.cl_1.after_optimizations.hlo.pb")
+        );
         assert_eq!(module_key("step.hlo.pb"), "step.hlo.pb");
         assert_eq!(module_key("module_x.jit_f.hlo.pb"), "module_x.jit_f.hlo.pb");
     }

@@ -33,12 +33,21 @@ impl SourceFile {
     /// The file can't be read.
     pub fn open(path: &Path, root: usize, named: bool) -> Result<SourceFile> {
         let bytes = FileBytes::open(path)?;
-        Ok(SourceFile { path: path.to_path_buf(), kind: sniff(&bytes), bytes, root, named })
+        Ok(SourceFile {
+            path: path.to_path_buf(),
+            kind: sniff(&bytes),
+            bytes,
+            root,
+            named,
+        })
     }
 
     /// File name without its folder.
     pub fn file_name(&self) -> String {
-        self.path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default()
+        self.path
+            .file_name()
+            .map(|n| n.to_string_lossy().into_owned())
+            .unwrap_or_default()
     }
 
     /// Name of the folder it is in: a profile's run.
