@@ -4,6 +4,7 @@ pub mod analysis;
 pub mod decode;
 mod error;
 pub mod model;
+pub mod report;
 pub mod source;
 pub mod units;
 

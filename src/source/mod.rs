@@ -6,7 +6,7 @@ mod programs;
 mod walk;
 
 pub use bytes::{FileBytes, MAX_DECOMPRESSED_BYTES};
-pub use programs::{ProgramSource, Select, SourceKind, SourceLabel};
+pub use programs::{host_name, ProgramSource, Select, SourceKind, SourceLabel};
 pub use walk::{open_path, SourceFile};
 
 use std::path::PathBuf;
