@@ -187,7 +187,7 @@ pub(super) fn ls_text(found: &Inventory, width: usize, style: Style) -> String {
             silent += 1;
             continue;
         }
-        out.push_str(&style.bold(&elide(&clean(&f.path), width)));
+        out.push_str(&style.bold(&clean(&f.path)));
         out.push('\n');
         let mut facts = vec![f.kind.to_owned(), units::bytes(f.size_bytes)];
         facts.extend(f.run.as_ref().map(|r| format!("run {}", clean(r))));

@@ -120,7 +120,9 @@ fn table(t: &Table) -> String {
         out.push_str("<tr>");
         for (cell, c) in row.iter().zip(&t.columns) {
             let text = match cell {
-                Cell::Code(t) if !t.is_empty() => format!("<code>{}</code>", escape(&cell.text())),
+                Cell::Code(t) | Cell::Shape(t) if !t.is_empty() => {
+                    format!("<code>{}</code>", escape(&cell.text()))
+                }
                 Cell::Scope(depth, name) => format!(
                     "<code style=\"margin-left:{}rem\">{}</code>",
                     depth,

@@ -49,7 +49,7 @@ pub struct ModuleEntry {
     /// Module name.
     pub name: String,
     /// Program id, in profiles.
-    pub program_id: Option<i64>,
+    pub program_id: Option<u64>,
     /// Instructions.
     pub instruction_count: usize,
     /// Whether it has buffer assignment.

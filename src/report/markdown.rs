@@ -280,7 +280,7 @@ pub fn table(t: &Table) -> String {
 
 fn cell(c: &Cell) -> String {
     match c {
-        Cell::Code(t) if !t.is_empty() => format!("`{}`", code(t)),
+        Cell::Code(t) | Cell::Shape(t) if !t.is_empty() => format!("`{}`", code(t)),
         Cell::Scope(depth, t) => format!("{}`{}`", "&emsp;".repeat(*depth), code(t)),
         other => escape(&other.text()),
     }

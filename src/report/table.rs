@@ -52,6 +52,8 @@ pub enum Cell {
     Text(String),
     /// Code or a name: monospaced where the format can.
     Code(String),
+    /// A shape with its layout.
+    Shape(String),
     /// A scope in a tree: depth and name.
     Scope(usize, String),
 }
@@ -64,10 +66,25 @@ impl Cell {
             Cell::Share(part, whole) => units::percent(*part, *whole),
             Cell::Count(n) => units::count(*n),
             Cell::Factor(padded, data) => units::factor(*padded, *data),
-            Cell::Text(t) | Cell::Code(t) => clean(t),
+            Cell::Text(t) | Cell::Code(t) | Cell::Shape(t) => clean(t),
             Cell::Scope(depth, t) => format!("{}{}", "  ".repeat(*depth), clean(t)),
         }
     }
+}
+
+/// A shape without layouts: `f32[8,128]{1,0:T(8,128)}` → `f32[8,128]`.
+pub fn without_layout(shape: &str) -> String {
+    let mut out = String::with_capacity(shape.len());
+    let mut depth = 0usize;
+    for c in shape.chars() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            c if depth == 0 => out.push(c),
+            _ => {}
+        }
+    }
+    out
 }
 
 /// Names come from files: control characters would run in a terminal or break a line.

@@ -75,7 +75,7 @@ fn largest(space: &SpaceReport, top: usize) -> Table {
                     Cell::Share(g.size_bytes, space.peak_bytes),
                     Cell::Text(repeats(g.count, g.size_bytes)),
                     Cell::Text(short_kind(g.kind).to_owned()),
-                    Cell::Code(g.shape.clone()),
+                    Cell::Shape(g.shape.clone()),
                     Cell::Code(g.label.clone()),
                 ]
             })
@@ -130,7 +130,7 @@ fn temporaries(space: &SpaceReport, top: usize) -> Option<Table> {
                     Cell::Share(g.size_bytes, space.heap_peak_bytes),
                     Cell::Text(repeats(g.count, g.size_bytes)),
                     Cell::Code(g.opcode.clone()),
-                    Cell::Code(g.shape.clone()),
+                    Cell::Shape(g.shape.clone()),
                     Cell::Code(g.label.clone()),
                 ]
             })
@@ -165,7 +165,7 @@ fn held(space: &SpaceReport, top: usize) -> Option<Table> {
                     Cell::Count(points),
                     Cell::Share(points, space.point_count as u64),
                     Cell::Text(if h.at_peak { "*" } else { "" }.to_owned()),
-                    Cell::Code(h.shape.clone()),
+                    Cell::Shape(h.shape.clone()),
                     Cell::Code(h.label.clone()),
                 ]
             })
@@ -207,7 +207,7 @@ fn replication(space: &SpaceReport, top: usize) -> Option<Table> {
                     Cell::Bytes(x.redundant_bytes),
                     Cell::Text(format!("{} of {}", x.distinct_copies, r.devices)),
                     Cell::Text(x.axes.clone().unwrap_or_default()),
-                    Cell::Code(x.shape.clone()),
+                    Cell::Shape(x.shape.clone()),
                     Cell::Code(x.label.clone()),
                 ]
             })
@@ -241,7 +241,7 @@ fn unsharded(space: &SpaceReport, top: usize) -> Option<Table> {
                     Cell::Bytes(x.saving_bytes),
                     Cell::Text(short_kind(x.kind).to_owned()),
                     Cell::Code(x.sharding.clone().unwrap_or_else(|| "none".to_owned())),
-                    Cell::Code(x.shape.clone()),
+                    Cell::Shape(x.shape.clone()),
                     Cell::Code(x.label.clone()),
                 ]
             })
@@ -280,7 +280,7 @@ fn padding(space: &SpaceReport, top: usize) -> Option<Table> {
                     Cell::Share(x.padding_bytes, x.size_bytes),
                     Cell::Factor(x.size_bytes, x.unpadded_bytes),
                     Cell::Text(cause(x)),
-                    Cell::Code(x.shape.clone()),
+                    Cell::Shape(x.shape.clone()),
                     Cell::Text(better(x)),
                     Cell::Code(x.label.clone()),
                 ]

@@ -3,12 +3,15 @@
 use unicode_width::UnicodeWidthStr;
 
 use super::style::Style;
-use crate::report::table::{elide, Align, Table};
+use crate::report::table::{clean, elide, without_layout, Align, Cell, Table};
 
 /// Space between columns.
 const GAP: usize = 2;
 /// A flexible column is not made narrower than this; columns that then do not fit are left out.
 const NARROWEST: usize = 10;
+
+/// From this width on, shapes are shown with their layouts.
+const WIDE: usize = 150;
 
 /// The table as lines of at most `width` columns.
 pub fn render_table(table: &Table, width: usize, style: Style) -> String {

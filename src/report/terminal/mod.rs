@@ -158,18 +158,22 @@ fn headline(space: &SpaceReport, device: &DeviceEntry, options: &TerminalOptions
         });
     }
     if !space.peak_instruction.is_empty() {
-        let mut at = clean(&space.peak_instruction);
-        if !space.peak_op_name.is_empty() {
-            at.push_str(&format!("  {}", clean(&space.peak_op_name)));
-        }
+        let mut facts = vec![clean(&space.peak_instruction)];
         if let Some(s) = &space.peak_source {
-            at.push_str(&format!("  {}:{}", clean(&s.file), s.line));
+            facts.push(format!("{}:{}", clean(&s.file), s.line));
         }
-        let label = format!("{:<10} ", "peak at");
-        out.push_str(&format!(
-            "{label}{}\n",
-            elide(&at, options.width.saturating_sub(label.len()))
+        facts.push(format!(
+            "point {} of {}",
+            space.peak_point + 1,
+            space.point_count
         ));
+        let label = format!("{:<10} ", "peak at");
+        let room = options.width.saturating_sub(label.len());
+        out.push_str(&format!("{label}{}\n", elide(&facts.join(" · "), room)));
+        if !space.peak_op_name.is_empty() {
+            let name = elide(&clean(&space.peak_op_name), room);
+            out.push_str(&format!("{:<10} {}\n", "", options.style.dim(&name)));
+        }
     }
     out
 }
@@ -364,7 +368,7 @@ pub(super) fn shapes_table(shapes: &ShapesOnly, top: usize) -> Table {
                     Cell::Bytes(a.size_bytes),
                     Cell::Bytes(a.size_bytes - a.unpadded_bytes.min(a.size_bytes)),
                     Cell::Text(a.kind.to_owned()),
-                    Cell::Code(a.shape.clone()),
+                    Cell::Shape(a.shape.clone()),
                     Cell::Code(a.name.clone()),
                 ]
             })
