@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::finding::Context;
 use super::peak::PeakBuffer;
 use super::producer::producer;
-use crate::model::{AllocationKind, InstructionId};
+use crate::model::{AllocationKind, BufferId, InstructionId};
 
 /// Buffers that are repeats of each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,12 +103,22 @@ pub fn buffer_label(ctx: &Context<'_, '_>, b: &PeakBuffer) -> String {
 
 /// The instruction that computes what a block at the peak holds.
 pub fn producer_of(ctx: &Context<'_, '_>, b: &PeakBuffer) -> Option<InstructionId> {
-    let index = match (&ctx.program.assignment, b.buffer) {
-        (Some(a), Some(id)) => a.shape_index(id),
-        _ => &[],
+    let assignment = ctx.program.assignment.as_ref()?;
+    let module = &ctx.program.module;
+    let of = |id: BufferId| {
+        let instruction = assignment.buffer(id).instruction?;
+        Some(producer(module, instruction, assignment.shape_index(id)))
     };
-    b.instruction
-        .map(|i| producer(&ctx.program.module, i, index))
+    let named = b.buffer.and_then(of);
+    // Inside a loop a buffer goes by the name of the body's parameter, which tells nothing: then
+    // by what it was before.
+    if named.is_some_and(|i| module.instruction(i).op_name.is_empty()) {
+        let before = b.canonical.and_then(of);
+        return before
+            .filter(|&i| !module.instruction(i).op_name.is_empty())
+            .or(named);
+    }
+    named
 }
 
 /// `fusion.12.remat3.clone` → `fusion`.

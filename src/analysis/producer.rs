@@ -1,74 +1,126 @@
-//! What really made a value. A buffer that belongs to a loop's result, a tuple element or a bare
-//! copy carries the carrier's name; people look for the operation inside.
+//! What really made a value. A buffer that belongs to a loop's result, a tuple element, an
+//! in-place update or a bare copy carries the carrier's name; people look for the operation
+//! inside.
 
 use crate::model::{HloModule, InstructionId};
 
 /// Carriers followed before giving up.
-const MAX_HOPS: usize = 24;
+const MAX_HOPS: usize = 40;
 
 /// The instruction that computes part `index` of `of`'s result: through loops into their bodies,
-/// through tuples, copies and in-place updates. `of` itself where it is no carrier, or where the
-/// way ends at something without a name.
+/// through tuples, copies, in-place updates and the fusions that hold them. The last instruction
+/// with a telling name on that way; `of` itself where it is no carrier.
 pub fn producer(module: &HloModule<'_>, of: InstructionId, index: &[i64]) -> InstructionId {
-    let mut at = of;
-    let mut path: Vec<i64> = index.to_vec();
+    let mut walk = Walk {
+        module,
+        at: of,
+        path: index.to_vec(),
+        callers: Vec::new(),
+    };
     let mut named = of;
-    for hop in 0..MAX_HOPS {
-        let i = module.instruction(at);
-        let carrier = matches!(
-            i.opcode,
-            "while" | "tuple" | "get-tuple-element" | "optimization-barrier" | "call" | "copy-done"
-        ) || (i.op_name.is_empty()
-            && matches!(
-                i.opcode,
-                "copy" | "copy-start" | "bitcast" | "convert" | "fusion"
-            ))
-            || matches!(i.opcode, "dynamic-update-slice");
-        if !carrier {
-            if !i.op_name.is_empty() || hop == 0 {
-                named = at;
-            }
+    for _ in 0..MAX_HOPS {
+        let i = module.instruction(walk.at);
+        let carries = is_carrier(i.opcode) || !is_telling(i.op_name);
+        if is_telling(i.op_name) && !matches!(i.opcode, "while" | "call" | "tuple") {
+            named = walk.at;
+        }
+        if !carries || !walk.step() {
             break;
-        }
-        if !i.op_name.is_empty() && i.opcode != "while" && i.opcode != "call" {
-            named = at;
-        }
-        match step(module, at, &mut path) {
-            Some(next) if next != at => at = next,
-            _ => break,
         }
     }
     named
 }
 
-/// One step towards the producer of part `path` of `at`.
-fn step(module: &HloModule<'_>, at: InstructionId, path: &mut Vec<i64>) -> Option<InstructionId> {
-    let i = module.instruction(at);
-    let operand = |n: usize| module.operands(at).get(n).copied();
-    match i.opcode {
-        "while" => root_of(module, at, 0),
-        "call" | "fusion" => root_of(module, at, 0),
-        "tuple" => {
-            if path.is_empty() {
-                return None;
-            }
-            let element = usize::try_from(path.remove(0)).ok()?;
-            operand(element)
-        }
-        "get-tuple-element" => {
-            path.insert(0, i64::from(i.tuple_index));
-            operand(0)
-        }
-        // What is written, not what it is written into.
-        "dynamic-update-slice" => operand(1),
-        "copy-start" => {
-            path.clear();
-            operand(0)
-        }
-        _ => operand(0),
-    }
+fn is_carrier(opcode: &str) -> bool {
+    matches!(
+        opcode,
+        "while"
+            | "tuple"
+            | "get-tuple-element"
+            | "optimization-barrier"
+            | "call"
+            | "copy-done"
+            | "copy-start"
+            | "dynamic-update-slice"
+    )
 }
 
-fn root_of(module: &HloModule<'_>, at: InstructionId, called: usize) -> Option<InstructionId> {
-    module.computation(*module.called(at).get(called)?).root
+/// Whether a name says what is computed rather than where it is put.
+fn is_telling(op_name: &str) -> bool {
+    let last = op_name.rsplit('/').next().unwrap_or_default();
+    !matches!(
+        last,
+        "" | "while" | "body" | "dynamic_update_slice" | "broadcast_in_dim" | "copy"
+    )
+}
+
+struct Walk<'w, 'a> {
+    module: &'w HloModule<'a>,
+    at: InstructionId,
+    path: Vec<i64>,
+    /// Fusions and calls entered: their computation's parameters are their operands.
+    callers: Vec<InstructionId>,
+}
+
+impl Walk<'_, '_> {
+    fn operand(&self, of: InstructionId, n: usize) -> Option<InstructionId> {
+        self.module.operands(of).get(n).copied()
+    }
+
+    fn enter(&self) -> Option<InstructionId> {
+        self.module
+            .computation(*self.module.called(self.at).first()?)
+            .root
+    }
+
+    /// One step towards the producer; false at the end of the way.
+    fn step(&mut self) -> bool {
+        let at = self.at;
+        let i = self.module.instruction(at);
+        let next = match i.opcode {
+            "while" => {
+                self.callers.clear();
+                self.enter()
+            }
+            "call" | "fusion" => {
+                self.callers.push(at);
+                self.enter()
+            }
+            "tuple" if !self.path.is_empty() => {
+                let element = self.path.remove(0);
+                usize::try_from(element)
+                    .ok()
+                    .and_then(|n| self.operand(at, n))
+            }
+            "get-tuple-element" => {
+                self.path.insert(0, i64::from(i.tuple_index));
+                self.operand(at, 0)
+            }
+            // What is written, not what it is written into.
+            "dynamic-update-slice" => self.operand(at, 1),
+            "copy-start" => {
+                self.path.clear();
+                self.operand(at, 0)
+            }
+            "parameter" => self
+                .callers
+                .pop()
+                .and_then(|c| self.operand(c, i.parameter_number as usize)),
+            "copy"
+            | "copy-done"
+            | "bitcast"
+            | "convert"
+            | "reshape"
+            | "transpose"
+            | "optimization-barrier" => self.operand(at, 0),
+            _ => None,
+        };
+        match next {
+            Some(next) if next != at => {
+                self.at = next;
+                true
+            }
+            _ => false,
+        }
+    }
 }

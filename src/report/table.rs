@@ -33,6 +33,8 @@ pub enum Align {
     Right,
     /// Words that are short, flush left, never cut.
     Left,
+    /// Words that are worth their room only on a wide terminal.
+    Optional,
     /// Long text: gives way when space is short, its middle is left out.
     Flexible,
 }

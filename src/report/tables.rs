@@ -118,7 +118,10 @@ fn temporaries(space: &SpaceReport, top: usize) -> Option<Table> {
             right("size"),
             right("share"),
             right("count"),
-            left("opcode"),
+            Column {
+                name: "opcode",
+                align: Align::Optional,
+            },
             flexible("shape"),
             flexible("what"),
         ],

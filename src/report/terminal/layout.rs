@@ -13,6 +13,9 @@ const NARROWEST: usize = 10;
 /// From this width on, shapes are shown with their layouts.
 const WIDE: usize = 150;
 
+/// From this width on, optional columns are shown.
+const ROOMY: usize = 100;
+
 /// The table as lines of at most `width` columns.
 pub fn render_table(table: &Table, width: usize, style: Style) -> String {
     let mut out = style.bold(&table.title);
@@ -22,10 +25,15 @@ pub fn render_table(table: &Table, width: usize, style: Style) -> String {
             out.push_str(&style.dim(&format!("  {line}\n")));
         }
     }
+    // Layouts are for wide terminals: what costs by layout is said in a column of its own.
+    let text = |c: &Cell| match c {
+        Cell::Shape(s) if width < WIDE => without_layout(&clean(s)),
+        c => c.text(),
+    };
     let cells: Vec<Vec<String>> = table
         .rows
         .iter()
-        .map(|r| r.iter().map(|c| c.text()).collect())
+        .map(|r| r.iter().map(text).collect())
         .collect();
     let widths = column_widths(table, &cells, width);
     let heading: Vec<String> = table.columns.iter().map(|c| c.name.to_owned()).collect();
@@ -56,6 +64,7 @@ fn column_widths(table: &Table, cells: &[Vec<String>], width: usize) -> Vec<usiz
             match widest {
                 // A column with nothing in it is not worth a heading.
                 None | Some(0) => 0,
+                _ if c.align == Align::Optional && width < ROOMY => 0,
                 Some(w) => w.max(c.name.width()),
             }
         })
@@ -105,7 +114,7 @@ fn line(table: &Table, cells: &[String], widths: &[usize]) -> String {
                 out.push_str(&pad);
                 out.push_str(&text);
             }
-            Align::Left | Align::Flexible => {
+            Align::Left | Align::Optional | Align::Flexible => {
                 out.push_str(&text);
                 out.push_str(&pad);
             }
