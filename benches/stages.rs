@@ -30,8 +30,10 @@ fn program(times: i64) -> Vec<u8> {
         .unwrap();
     let one = hlo::HloProto::decode(&FileBytes::open(&file).unwrap()[..]).unwrap();
     let mut all = one.clone();
-    let (module, assignment) =
-        (all.hlo_module.as_mut().unwrap(), all.buffer_assignment.as_mut().unwrap());
+    let (module, assignment) = (
+        all.hlo_module.as_mut().unwrap(),
+        all.buffer_assignment.as_mut().unwrap(),
+    );
     for k in 1..times {
         let shift = k << 40;
         for c in &one.hlo_module.as_ref().unwrap().computations {
@@ -41,7 +43,9 @@ fn program(times: i64) -> Vec<u8> {
             for i in &mut c.instructions {
                 i.id += shift;
                 i.operand_ids.iter_mut().for_each(|o| *o += shift);
-                i.called_computation_ids.iter_mut().for_each(|o| *o += shift);
+                i.called_computation_ids
+                    .iter_mut()
+                    .for_each(|o| *o += shift);
             }
             module.computations.insert(0, c);
         }
@@ -54,7 +58,9 @@ fn program(times: i64) -> Vec<u8> {
         }
         for a in &theirs.buffer_allocations {
             let mut a = a.clone();
-            a.assigned.iter_mut().for_each(|x| x.logical_buffer_id += ids);
+            a.assigned
+                .iter_mut()
+                .for_each(|x| x.logical_buffer_id += ids);
             assignment.buffer_allocations.push(a);
         }
         for t in &theirs.heap_simulator_traces {
@@ -105,8 +111,15 @@ fn report_hbm(bencher: divan::Bencher<'_, '_>, times: i64) {
 /// A profile whose device events outweigh its programs.
 #[divan::bench(args = [1usize, 100])]
 fn walk_profile(bencher: divan::Bencher<'_, '_>, lines: usize) {
-    let event = xplane::XEvent { metadata_id: 7, offset_ps: 1 << 40, ..Default::default() };
-    let line = xplane::XLine { events: vec![event; 10_000], ..Default::default() };
+    let event = xplane::XEvent {
+        metadata_id: 7,
+        offset_ps: 1 << 40,
+        ..Default::default()
+    };
+    let line = xplane::XLine {
+        events: vec![event; 10_000],
+        ..Default::default()
+    };
     let space = xplane::XSpace {
         planes: vec![xplane::XPlane {
             name: b"/device:TPU:0".to_vec(),
