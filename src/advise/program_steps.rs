@@ -69,10 +69,17 @@ pub(super) fn undetermined(r: &OomReport) -> Vec<Step> {
             "fast_exit",
             "Let the compiler go on to its report",
             "The compiler stopped before it packed memory. LIBTPU_INIT_ARGS=\
-             \"--xla_tpu_impure_oom_fast_exit_threshold=-1\" makes it finish and list the allocations.",
+             \"--xla_tpu_impure_oom_fast_exit_threshold=-1\" makes it \
+             finish its report (compilers since 2025 list no allocations even then).",
         ));
     }
-    out.push(dump_step());
+    let mut dump = dump_step();
+    if r.kind == Kind::TpuFastExit {
+        // Measured: a compilation that stops early leaves no buffer assignment.
+        dump.title =
+            "Compile with that flag and a dump; one that stops early writes none".to_string();
+    }
+    out.push(dump);
     out.push(read_dump_step());
     if r.kind != Kind::TpuCompileSpace {
         out.extend(warning_steps(r));
@@ -102,6 +109,9 @@ pub(super) fn large(r: &OomReport) -> Vec<Step> {
             describe(a)
         ),
     )];
+    // Without its padding it would not be large: that comes first.
+    let mostly_padding = a.padding_bytes.is_some_and(|p| p > a.size_bytes / 2);
+    out.extend(padding_step(a).filter(|_| mostly_padding));
     let says_callback = [&a.op_name, &a.label].into_iter().flatten().any(|n| {
         n.contains("debug_callback") || n.contains("callback") || n.contains("host_transfer")
     });
@@ -116,7 +126,7 @@ pub(super) fn large(r: &OomReport) -> Vec<Step> {
         "Check the mesh shape, and whether this tensor has a sharding: without one every device \
                holds all of it.";
     out.extend(Step::intervention("sharding", why));
-    out.extend(padding_step(a));
+    out.extend(padding_step(a).filter(|_| !mostly_padding));
     if a.source.is_none() && a.op_name.is_none() {
         out.push(dump_step());
         out.push(read_dump_step());

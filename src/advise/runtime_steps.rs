@@ -136,7 +136,11 @@ pub(super) fn gpu(r: &OomReport) -> Vec<Step> {
         .verified_by("Run again."),
     );
     if r.allocations.is_empty() {
-        out.push(dump_step());
+        let dump = dump_step();
+        out.push(Step {
+            title: "Run again with a dump".to_string(),
+            ..dump
+        });
         out.push(Step::look(
             "read_dump",
             "xpeak triage LOG --with DIR",

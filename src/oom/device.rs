@@ -28,6 +28,8 @@ pub(super) fn guess(r: &OomReport) -> Option<DeviceGuess> {
         Kind::GpuAllocation | Kind::GpuBfc | Kind::GpuBufferAssignment => {
             (limit == H100_BYTES).then_some("H100 80GB HBM3")?
         }
+        // Exact sizes of physical memory: 16 GiB is several chips'.
+        Kind::TpuSingleAllocation => return None,
         // The early stop takes something off the capacity first.
         Kind::TpuFastExit => return None,
         _ if r.space.as_deref() == Some("hbm") => by_hbm(limit)?,

@@ -196,6 +196,7 @@ pub(super) fn name_at(sq: &Squeezed, at: usize) -> Option<String> {
         if !full || name.ends_with('.') || next.starts_with("See http") {
             break;
         }
+        let next = next.trim_start();
         let more: String = next.chars().take(256).take_while(part).collect();
         full = next.len() >= FULL_LINE && more.len() == next.len();
         name.push_str(&more);

@@ -147,10 +147,13 @@ fn strip_glog(text: &str) -> Option<&str> {
         && b.get(1..5)
             .is_some_and(|d| d.iter().all(u8::is_ascii_digit))
         && b.get(5) == Some(&b' ');
-    if glog || date_len(text).is_some() {
-        return strip_file_bracket(text);
+    if !glog && date_len(text).is_none() {
+        return None;
     }
-    None
+    // Another writer's prefix in between is taken off by itself: its tag counts.
+    let rest = strip_file_bracket(text)?;
+    let prefix = text.get(..text.len() - rest.len())?;
+    (!prefix.contains("pid=")).then_some(rest)
 }
 
 /// Everything through `file.ext:123] `, when that comes early.

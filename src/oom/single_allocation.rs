@@ -19,10 +19,10 @@ pub(super) fn parse(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
     c.lit("Allocation(size=").then_some(())?;
     let size = c.int()?;
     c.lit(")wouldexceedmemory(size=").then_some(())?;
-    let limit = c.int()?;
+    let limit = c.int().filter(|_| c.lit(")"));
     let mut r = base(sq, at, Kind::TpuSingleAllocation, true);
     r.used_bytes = Some(size);
-    r.limit_bytes = Some(limit);
+    r.limit_bytes = limit;
     let mut a = Allocation {
         size_bytes: size,
         ..Allocation::default()

@@ -25,7 +25,7 @@ pub(super) fn parse(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
     let mut r = base(sq, at, Kind::TpuTcSc, true);
     if c.skip_past("availablebytes", 20) {
         c.lit(":");
-        r.limit_bytes = c.size_or_int();
+        r.limit_bytes = c.size();
     }
     r.tensorcore_bytes = Some(tensorcore);
     r.sparsecore_bytes = Some(sparsecore);

@@ -42,8 +42,10 @@ pub fn render(report: &TriageReport) -> String {
 /// One line: what ran out, and how much.
 pub fn headline(r: &OomReport) -> String {
     let mut out = what(r).to_string();
-    if let Some(m) = r.module.as_deref().or(r.program.as_deref()) {
+    if let Some(m) = &r.module {
         out.push_str(&format!(" in {m}"));
+    } else if let Some(p) = &r.program {
+        out.push_str(&format!(" ({p})"));
     }
     if let Some(code) = &r.code {
         out.push_str(&format!(" ({code})"));
