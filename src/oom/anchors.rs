@@ -3,7 +3,7 @@
 //! The search looks at pairs of bytes and skips ahead by how far the nearest word could start
 //! (Wu and Manber's method), so most of a log is stepped over without being read.
 
-/// A set of words to find, each at least [`Anchors::MIN`] bytes long.
+/// A set of words to find. The longer the shortest of them, the faster the search.
 #[derive(Debug)]
 pub(super) struct Anchors {
     /// How far to move when this pair of bytes ends the window.
@@ -11,25 +11,25 @@ pub(super) struct Anchors {
     /// Words whose window ends with the pair, as (pair, word), sorted.
     buckets: Vec<(u16, usize)>,
     words: Vec<&'static [u8]>,
+    /// Width of the window: the shortest word.
+    window: usize,
 }
 
 impl Anchors {
-    /// Shortest word; the window's width.
-    pub const MIN: usize = 6;
-
-    /// Prepares a set. Words shorter than the minimum are left out.
+    /// Prepares a set. Words of one byte are left out.
     pub fn new(words: impl IntoIterator<Item = &'static str>) -> Self {
         let words: Vec<&'static [u8]> = words
             .into_iter()
             .map(str::as_bytes)
-            .filter(|w| w.len() >= Self::MIN)
+            .filter(|w| w.len() >= 2)
             .collect();
-        let mut shift = vec![(Self::MIN - 1) as u8; 1 << 16];
+        let window = words.iter().map(|w| w.len()).min().unwrap_or(2).min(64);
+        let mut shift = vec![(window - 1) as u8; 1 << 16];
         let mut buckets = Vec::new();
         for (n, word) in words.iter().enumerate() {
-            for (at, two) in word.windows(2).take(Self::MIN - 1).enumerate() {
+            for (at, two) in word.windows(2).take(window - 1).enumerate() {
                 let pair = pair(two);
-                let distance = (Self::MIN - 2 - at) as u8;
+                let distance = (window - 2 - at) as u8;
                 if let Some(s) = shift.get_mut(usize::from(pair)) {
                     *s = (*s).min(distance);
                 }
@@ -43,20 +43,21 @@ impl Anchors {
             shift,
             buckets,
             words,
+            window,
         }
     }
 
     /// First place at or after `from` where a word starts, and which; the longest of several.
     pub fn find(&self, text: &[u8], from: usize) -> Option<(usize, usize)> {
-        let mut last = from.checked_add(Self::MIN - 1)?;
-        while let Some(two) = text.get(last.wrapping_sub(1)..=last) {
-            let pair = pair(two);
+        let mut last = from.checked_add(self.window - 1)?;
+        while let (Some(&a), Some(&b)) = (text.get(last.wrapping_sub(1)), text.get(last)) {
+            let pair = u16::from_be_bytes([a, b]);
             let skip = self.shift.get(usize::from(pair)).copied().unwrap_or(0);
             if skip > 0 {
                 last += usize::from(skip);
                 continue;
             }
-            let start = last + 1 - Self::MIN;
+            let start = last + 1 - self.window;
             if let Some(word) = self.word_at(pair, text.get(start..)?) {
                 return Some((start, word));
             }
@@ -105,12 +106,8 @@ mod tests {
                 })
                 .chain(*b"abcabcabc")
                 .collect();
-            let plain = (0..text.len()).find_map(|i| {
-                words
-                    .iter()
-                    .any(|w| text[i..].starts_with(w.as_bytes()))
-                    .then_some(i)
-            });
+            let starts = |i: usize| words.iter().any(|w| text[i..].starts_with(w.as_bytes()));
+            let plain = (0..text.len()).find(|&i| starts(i));
             assert_eq!(set.find(&text, 0).map(|h| h.0), plain);
         }
     }

@@ -92,8 +92,7 @@ pub(super) fn parse_donation(sq: &Squeezed, at: usize, end: usize) -> Option<Fou
     let mut c = Cursor::within(&sq.text, at, end);
     c.lit("donatedbufferswerenotusable:").then_some(())?;
     let (mut total, mut count) = (Some(0u64), 0u64);
-    loop {
-        let Some(bytes) = donated(&mut c) else { break };
+    while let Some(bytes) = donated(&mut c) {
         total = total.zip(bytes).and_then(|(t, b)| t.checked_add(b));
         count += 1;
         if !c.lit(",") {
