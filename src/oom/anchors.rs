@@ -1,14 +1,19 @@
 //! In: bytes. Out: where one of a fixed set of words starts.
 //!
-//! The search looks at pairs of bytes and skips ahead by how far the nearest word could start
-//! (Wu and Manber's method), so most of a log is stepped over without being read.
+//! The search looks at three bytes at a time and skips ahead by how far the nearest word could
+//! start (Wu and Manber's method), so most of a log is stepped over without being read.
+
+/// Bytes looked at together.
+const GRAM: usize = 3;
+/// Bits of their hash.
+const BITS: u32 = 15;
 
 /// A set of words to find. The longer the shortest of them, the faster the search.
 #[derive(Debug)]
 pub(super) struct Anchors {
-    /// How far to move when this pair of bytes ends the window.
-    shift: Vec<u8>,
-    /// Words whose window ends with the pair, as (pair, word), sorted.
+    /// How far to move when bytes of this hash end the window.
+    shift: Box<[u8; 1 << BITS]>,
+    /// Words whose window ends with bytes of this hash, as (hash, word), sorted.
     buckets: Vec<(u16, usize)>,
     words: Vec<&'static [u8]>,
     /// Width of the window: the shortest word.
@@ -16,25 +21,28 @@ pub(super) struct Anchors {
 }
 
 impl Anchors {
-    /// Prepares a set. Words of one byte are left out.
+    /// Prepares a set. Words of less than three bytes are left out.
     pub fn new(words: impl IntoIterator<Item = &'static str>) -> Self {
         let words: Vec<&'static [u8]> = words
             .into_iter()
             .map(str::as_bytes)
-            .filter(|w| w.len() >= 2)
+            .filter(|w| w.len() >= GRAM)
             .collect();
-        let window = words.iter().map(|w| w.len()).min().unwrap_or(2).min(64);
-        let mut shift = vec![(window - 1) as u8; 1 << 16];
+        let window = words.iter().map(|w| w.len()).min().unwrap_or(GRAM).min(64);
+        let farthest = window - GRAM;
+        let mut shift = Box::new([farthest as u8 + 1; 1 << BITS]);
         let mut buckets = Vec::new();
         for (n, word) in words.iter().enumerate() {
-            for (at, two) in word.windows(2).take(window - 1).enumerate() {
-                let pair = pair(two);
-                let distance = (window - 2 - at) as u8;
-                if let Some(s) = shift.get_mut(usize::from(pair)) {
-                    *s = (*s).min(distance);
+            for (at, gram) in word.windows(GRAM).take(farthest + 1).enumerate() {
+                let Some(gram) = gram.first_chunk() else {
+                    continue;
+                };
+                let hash = hash(gram);
+                if let Some(s) = shift.get_mut(usize::from(hash)) {
+                    *s = (*s).min((farthest - at) as u8);
                 }
-                if distance == 0 {
-                    buckets.push((pair, n));
+                if at == farthest {
+                    buckets.push((hash, n));
                 }
             }
         }
@@ -49,30 +57,32 @@ impl Anchors {
 
     /// First place at or after `from` where a word starts, and which; the longest of several.
     pub fn find(&self, text: &[u8], from: usize) -> Option<(usize, usize)> {
-        let mut last = from.checked_add(self.window - 1)?;
-        while let (Some(&a), Some(&b)) = (text.get(last.wrapping_sub(1)), text.get(last)) {
-            let pair = u16::from_be_bytes([a, b]);
-            let skip = self.shift.get(usize::from(pair)).copied().unwrap_or(0);
+        // Place of the bytes that end the window.
+        let mut at = from.checked_add(self.window - GRAM)?;
+        while let Some(gram) = text.get(at..).and_then(|t| t.first_chunk::<GRAM>()) {
+            let hash = hash(gram);
+            // The mask keeps it inside, so no check is left in this loop.
+            let skip = self.shift[usize::from(hash) & ((1 << BITS) - 1)];
             if skip > 0 {
-                last += usize::from(skip);
+                at += usize::from(skip);
                 continue;
             }
-            let start = last + 1 - self.window;
-            if let Some(word) = self.word_at(pair, text.get(start..)?) {
+            let start = at + GRAM - self.window;
+            if let Some(word) = self.word_at(hash, text.get(start..)?) {
                 return Some((start, word));
             }
-            last += 1;
+            at += 1;
         }
         None
     }
 
-    fn word_at(&self, pair: u16, text: &[u8]) -> Option<usize> {
-        let first = self.buckets.partition_point(|b| b.0 < pair);
+    fn word_at(&self, hash: u16, text: &[u8]) -> Option<usize> {
+        let first = self.buckets.partition_point(|b| b.0 < hash);
         let candidates = self
             .buckets
             .get(first..)?
             .iter()
-            .take_while(|b| b.0 == pair);
+            .take_while(|b| b.0 == hash);
         let matching = candidates.filter_map(|&(_, n)| {
             let word = self.words.get(n)?;
             text.starts_with(word)
@@ -82,11 +92,9 @@ impl Anchors {
     }
 }
 
-fn pair(two: &[u8]) -> u16 {
-    match two {
-        [a, b] => u16::from_be_bytes([*a, *b]),
-        _ => 0,
-    }
+fn hash(&[a, b, c]: &[u8; GRAM]) -> u16 {
+    let bytes = u32::from_le_bytes([a, b, c, 0]);
+    (bytes.wrapping_mul(0x9e37_79b1) >> (32 - BITS)) as u16
 }
 
 #[cfg(test)]

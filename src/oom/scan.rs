@@ -195,12 +195,14 @@ impl Scan {
     }
 
     fn count_lines(&mut self, text: Option<&[u8]>) {
-        let count = text
+        // Few enough at a time to count in a byte, so that it runs on many bytes at once.
+        let of = |part: &[u8]| part.iter().map(|&b| u8::from(b == b'\n')).sum::<u8>();
+        let count: u64 = text
             .unwrap_or_default()
-            .iter()
-            .filter(|&&b| b == b'\n')
-            .count();
-        self.line += count as u64;
+            .chunks(192)
+            .map(|c| u64::from(of(c)))
+            .sum();
+        self.line += count;
     }
 
     fn feed(&mut self, raw: &[u8], done: &mut impl FnMut(Section)) {
