@@ -339,6 +339,33 @@ fn what_only_looks_like_it_is_not_reported() {
     }
 }
 
+/// The work grows with the text, not with its square: no word repeated makes it crawl.
+#[test]
+fn repeated_words_do_not_crawl() {
+    let start = std::time::Instant::now();
+    for word in [
+        "Total hbm usage >= 1.00G:",
+        "memory space vmem while allocating on stack for %a = ",
+        "[SPMD] Involuntary full rematerialization. ",
+        "code 137 ",
+        "Ran out of memory in memory space hbm. ",
+        "Ran out of memory in memory space hbm. Used 1.00G of 1.00G hbm. Size: 1.00G Shape: ",
+        "Peak buffers: BufferAssignment stats: Size: 1.00G",
+        "Some donated buffers were not usable: f32[1],",
+        "OOM when allocating tensor with shape[1] ",
+        "Allocator (a) ran out of memory trying to allocate 1.00G\nFree  at 0 of size 9 next 1\n",
+        "Executable( expected parameter 1 of size but got buffer with incompatible size ",
+        "Attempting to allocate 1.00G. That was not possible.\n",
+        "Total memory size: 1.0 GB, ",
+        "RESOURCE_EXHAUSTED: ",
+    ] {
+        let text = word.repeat((2 << 20) / word.len());
+        assert!(triage_str(&text).reports.len() <= 200, "{word}");
+    }
+    let seconds = start.elapsed().as_secs();
+    assert!(seconds < 120, "{seconds} s");
+}
+
 #[test]
 fn screens_fit() {
     for (path, text, _) in samples() {

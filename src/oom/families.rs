@@ -113,22 +113,27 @@ pub(super) fn parse(sq: &Squeezed) -> Vec<Found> {
     let mut from = 0;
     while let Some((at, word)) = anchors().find(&sq.text, from) {
         if let Some(entry) = WORDS.get(word) {
-            hits.push((at, entry.1, entry.2));
+            hits.push((at, entry.1, entry.2, word));
         }
         from = at + 1;
     }
-    // Ends of messages, from the back, so that one pass is enough.
+    // Ends of messages, from the back, so that one pass is enough. The next of its own kind always
+    // ends a message: then no two parsers of a kind read the same text.
     let mut ends = vec![sq.text.len(); hits.len()];
     let mut next = sq.text.len();
-    for (end, hit) in ends.iter_mut().zip(&hits).rev() {
-        *end = next;
-        if hit.2 {
-            next = hit.0;
+    let mut next_same = vec![sq.text.len(); WORDS.len()];
+    for (end, &(at, _, closes, word)) in ends.iter_mut().zip(&hits).rev() {
+        let same = next_same
+            .get_mut(word)
+            .map_or(next, |s| std::mem::replace(s, at));
+        *end = next.min(same);
+        if closes {
+            next = at;
         }
     }
     let mut out = Vec::new();
     let mut table_owner_end = 0;
-    for (&(at, parser, _), &end) in hits.iter().zip(&ends) {
+    for (&(at, parser, _, _), &end) in hits.iter().zip(&ends) {
         if at < table_owner_end && std::ptr::fn_addr_eq(parser, usage::parse_table as Parser) {
             continue;
         }

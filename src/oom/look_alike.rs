@@ -27,7 +27,7 @@ pub(super) fn parse_kill(sq: &Squeezed, at: usize, _end: usize) -> Option<Found>
 
 /// Exit status 137: killed, mostly for host memory.
 pub(super) fn parse_exit(sq: &Squeezed, at: usize, _end: usize) -> Option<Found> {
-    let line = sq.readable(at, sq.line_end(at));
+    let line = sq.readable(at, sq.line_end(at).min(at + 40));
     let rest = line.split_once("137").map_or("", |(_, rest)| rest);
     if rest.starts_with(|c: char| c.is_ascii_alphanumeric()) {
         return None;
@@ -59,7 +59,7 @@ pub(super) fn parse_tensorflow(sq: &Squeezed, at: usize, end: usize) -> Option<F
 
 /// A tool's own guess in XLA's words, with decimal units.
 pub(super) fn estimate(sq: &Squeezed, at: usize) -> Option<Found> {
-    let text = sq.readable(at, sq.line_end(at));
+    let text = sq.readable(at, sq.line_end(at).min(at + 400));
     let mut r = base(sq, at, Kind::LookAlike, false);
     r.notes.push(text.trim().chars().take(200).collect());
     r.notes
