@@ -4,36 +4,7 @@
 //! of time with libtpu 0.0.52 for a 4-layer transformer training step with a peak of 7.438 GiB;
 //! `tools/measure_flags.py` measures them again with the compiler that is installed.
 
-use serde::Serialize;
-
-/// What a change does to results, safest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Safety {
-    /// Same results, about the same speed.
-    Safe,
-    /// Same results, another speed.
-    ChangesSpeed,
-    /// Other rounding.
-    ChangesNumerics,
-    /// Other training dynamics.
-    ChangesTraining,
-    /// Another model.
-    ChangesModel,
-}
-
-impl Safety {
-    /// In words.
-    pub fn words(self) -> &'static str {
-        match self {
-            Safety::Safe => "results stay the same",
-            Safety::ChangesSpeed => "results stay the same, speed changes",
-            Safety::ChangesNumerics => "may change numerics",
-            Safety::ChangesTraining => "changes training dynamics",
-            Safety::ChangesModel => "changes the model",
-        }
-    }
-}
+pub use crate::analysis::Safety;
 
 /// Something to change in a program.
 #[derive(Debug, Clone, Copy)]
