@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use xpeak::chart::{chart_data, render, ChartFormat, ChartKind};
+use xpeak::chart::{chart_data, render_all, ChartFormat, ChartKind};
 use xpeak::model::capacity_of;
 use xpeak::report::{load, Options};
 use xpeak::source::Sources;
@@ -30,11 +30,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let context = analysis.context(&module.program, capacity);
     let data = chart_data(&context, &analysis.groups, device);
     std::fs::create_dir_all(folder)?;
-    for kind in ChartKind::ALL {
-        for format in [ChartFormat::Png, ChartFormat::Svg] {
-            let name = format!("{}.{}", kind.file_stem(), format.extension());
-            std::fs::write(folder.join(name), render(kind, &data, format)?)?;
-        }
+    let shown = ChartKind::ALL.into_iter().filter(|k| k.has_content(&data));
+    let wanted: Vec<_> = shown
+        .flat_map(|k| [(k, ChartFormat::Png), (k, ChartFormat::Svg)])
+        .collect();
+    for ((kind, format), bytes) in wanted.iter().zip(render_all(&wanted, &data)?) {
+        let name = format!("{}.{}", kind.file_stem(), format.extension());
+        std::fs::write(folder.join(name), bytes)?;
     }
     Ok(())
 }

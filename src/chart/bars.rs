@@ -9,7 +9,8 @@ use super::canvas::{Align, Area, Canvas};
 use super::data::{ChartData, ChartGroup, ShardingRow};
 use super::palette::{self, Color};
 use super::parts::{
-    head, hatched, kind_name, legend, sentence, Swatch, BODY, HEAD, INNER, MARGIN, NOTE, STRONG,
+    hatched, head, is_visible, kind_name, legend, sentence, Swatch, BODY, HEAD, INNER, MARGIN,
+    NOTE, STRONG,
 };
 use super::scale::Scale;
 use crate::model::AllocationKind;
@@ -51,20 +52,23 @@ pub(super) fn draw_rows<B: DrawingBackend>(c: &mut Canvas<'_, B>, area: Area, ro
         let solid = scale.at(row.solid_bytes);
         let all = scale.at(total(row)).max(2.0);
         c.rect(Area::new(bar.x, bar.y, all, BAR), row.color);
-        if all > solid {
-            hatched(c, Area::new(bar.x + solid, bar.y, all - solid, BAR), row.color);
+        // Stripes need some room.
+        if all > solid && all >= 6.0 {
+            hatched(
+                c,
+                Area::new(bar.x + solid, bar.y, all - solid, BAR),
+                row.color,
+            );
         }
     }
 }
 
 fn row_text<B: DrawingBackend>(c: &mut Canvas<'_, B>, area: Area, base: f32, row: &BarRow) {
-    let share = if row.share.is_empty() {
-        String::new()
-    } else {
-        format!("  {}", row.share)
+    c.text(&row.share, (area.right(), base), NOTE, Align::Right);
+    let share_width = match row.share.as_str() {
+        "" => 0.0,
+        share => c.width(share, NOTE) + 14.0,
     };
-    let share_width = c.width(&share, NOTE);
-    c.text(&share, (area.right(), base), NOTE, Align::Right);
     let value_right = area.right() - share_width;
     c.text(&row.value, (value_right, base), STRONG, Align::Right);
     let room = value_right - c.width(&row.value, STRONG) - 36.0 - area.x;
@@ -77,13 +81,25 @@ fn row_text<B: DrawingBackend>(c: &mut Canvas<'_, B>, area: Area, base: f32, row
     c.text(&note, (at, base), NOTE, Align::Left);
 }
 
+/// How many groups get a row: at most `limit`, and none that cannot be seen beside the first.
+fn shown_groups(data: &ChartData, limit: usize) -> usize {
+    let seen = |g: &&ChartGroup| is_visible(g.size_bytes, data.peak_bytes);
+    let seen = data.groups.iter().take(limit).take_while(seen).count();
+    // One row for a single group more says less than the group itself.
+    let all = data.groups.len();
+    if seen + 1 >= all || seen == 0 {
+        all.min(limit.max(1))
+    } else {
+        seen
+    }
+}
+
 /// Rows for the largest `limit` groups, and one for the rest.
 pub(super) fn group_rows(data: &ChartData, limit: usize) -> Vec<BarRow> {
     let whole = data.peak_bytes;
-    let mut rows: Vec<BarRow> = data
-        .groups
+    let (shown, rest) = data.groups.split_at(shown_groups(data, limit));
+    let mut rows: Vec<BarRow> = shown
         .iter()
-        .take(limit)
         .map(|g| BarRow {
             label: label_of(g),
             note: note_of(g),
@@ -94,7 +110,6 @@ pub(super) fn group_rows(data: &ChartData, limit: usize) -> Vec<BarRow> {
             color: palette::of_kind(g.kind),
         })
         .collect();
-    let rest = data.groups.get(limit..).unwrap_or_default();
     if !rest.is_empty() {
         let sum = |f: fn(&ChartGroup) -> u64| rest.iter().fold(0u64, |s, g| s.saturating_add(f(g)));
         let (size, count) = (sum(|g| g.size_bytes), sum(|g| g.count));
@@ -141,7 +156,14 @@ fn note_of(g: &ChartGroup) -> String {
 /// Groups that lose bytes to padding, most first.
 fn padded_groups(data: &ChartData) -> Vec<&ChartGroup> {
     let mut out: Vec<&ChartGroup> = data.groups.iter().filter(|g| g.padding_bytes > 0).collect();
-    out.sort_by_key(|g| (Reverse(g.padding_bytes), Reverse(g.size_bytes), &g.label, &g.shape));
+    out.sort_by_key(|g| {
+        (
+            Reverse(g.padding_bytes),
+            Reverse(g.size_bytes),
+            &g.label,
+            &g.shape,
+        )
+    });
     out
 }
 
@@ -151,7 +173,10 @@ pub(super) fn padding_rows(data: &ChartData, limit: usize) -> Vec<BarRow> {
     let groups = padded_groups(data);
     // What loses next to nothing is noise here.
     let all = lost(&groups);
-    let worth = groups.iter().take(limit).take_while(|g| g.padding_bytes > all / 200);
+    let worth = groups
+        .iter()
+        .take(limit)
+        .take_while(|g| g.padding_bytes > all / 200);
     let (shown, rest) = groups.split_at(worth.count().max(1).min(groups.len()));
     let row = |g: &&ChartGroup| BarRow {
         label: label_of(g),
@@ -169,7 +194,9 @@ pub(super) fn padding_rows(data: &ChartData, limit: usize) -> Vec<BarRow> {
     let mut rows: Vec<BarRow> = shown.iter().map(row).collect();
     if !rest.is_empty() {
         let count: u64 = rest.iter().fold(0, |s, g| s.saturating_add(g.count));
-        let size = rest.iter().fold(0u64, |s, g| s.saturating_add(g.size_bytes));
+        let size = rest
+            .iter()
+            .fold(0u64, |s, g| s.saturating_add(g.size_bytes));
         let s = if count == 1 { "" } else { "s" };
         rows.push(BarRow {
             label: format!("{} more buffer{s}", units::count(count)),
@@ -185,7 +212,9 @@ pub(super) fn padding_rows(data: &ChartData, limit: usize) -> Vec<BarRow> {
 }
 
 fn lost(groups: &[&ChartGroup]) -> u64 {
-    groups.iter().fold(0u64, |s, g| s.saturating_add(g.padding_bytes))
+    groups
+        .iter()
+        .fold(0u64, |s, g| s.saturating_add(g.padding_bytes))
 }
 
 /// One legend entry a kind that is among `kinds`, in fixed order, and one for padding.
@@ -204,7 +233,7 @@ fn kind_legend(kinds: &[AllocationKind], padding: bool) -> Vec<(Swatch, String)>
 
 /// Legend for the group rows drawn with `limit`.
 pub(super) fn group_legend(data: &ChartData, limit: usize) -> Vec<(Swatch, String)> {
-    let shown = data.groups.iter().take(limit);
+    let shown = data.groups.iter().take(shown_groups(data, limit));
     let kinds: Vec<AllocationKind> = shown.map(|g| g.kind).collect();
     kind_legend(&kinds, data.groups.iter().any(|g| g.padding_bytes > 0))
 }
@@ -311,22 +340,27 @@ pub(super) fn sharding_height(data: &ChartData) -> f32 {
 
 /// `sharding.png`: data that several devices hold alike.
 pub(super) fn draw_sharding<B: DrawingBackend>(c: &mut Canvas<'_, B>, data: &ChartData) {
-    let sum = data
-        .sharding
-        .iter()
-        .fold(0u64, |s, r| s.saturating_add(r.redundant_bytes.min(r.size_bytes)));
+    let sum = data.sharding.iter().fold(0u64, |s, r| {
+        s.saturating_add(r.redundant_bytes.min(r.size_bytes))
+    });
     let title = if data.sharding.is_empty() {
         "Copies over devices".to_owned()
     } else if sum == 0 {
         "No device holds data that another one has".to_owned()
     } else {
-        format!("{} a device repeat what others hold", units::bytes(sum))
+        format!(
+            "{} on each device is a copy of what others hold",
+            units::bytes(sum)
+        )
     };
     head(c, data, &title);
     let blue = palette::of_kind(AllocationKind::Parameter);
     let items = [
         (Swatch::Fill(blue), "a device's own share".to_owned()),
-        (Swatch::Hatch(blue), "would go with full sharding".to_owned()),
+        (
+            Swatch::Hatch(blue),
+            "would go with full sharding".to_owned(),
+        ),
     ];
     page(
         c,

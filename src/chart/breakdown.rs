@@ -21,9 +21,12 @@ pub(super) fn height<B: DrawingBackend>(c: &Canvas<'_, B>, width: f32, data: &Ch
 /// Bar and legend from the top of `area`.
 pub(super) fn draw<B: DrawingBackend>(c: &mut Canvas<'_, B>, area: Area, data: &ChartData) {
     let used = data.allocated_bytes.max(data.peak_bytes);
-    let capacity = data.capacity_bytes.unwrap_or(0);
+    // Against a capacity far above, the parts could not be told apart.
+    let near = |b: &u64| *b <= used.saturating_mul(8);
+    let capacity = data.capacity_bytes.filter(near).unwrap_or(0);
     let scale = Scale::new(used.max(capacity), area.x, area.right());
     c.rect(Area::new(area.x, area.y, area.w, BAR), palette::TRACK);
+    let over = capacity > 0 && used > capacity;
     let mut base = 0u64;
     for (kind, bytes) in &data.breakdown {
         let from = scale.at(base);
@@ -32,12 +35,17 @@ pub(super) fn draw<B: DrawingBackend>(c: &mut Canvas<'_, B>, area: Area, data: &
         let part = Area::new(from, area.y, scale.at(base) - from, BAR);
         c.rect(part, color);
         // A hairline between kinds.
-        c.rect(Area::new(part.right() - 1.0, part.y, 1.0, part.h), palette::BACKGROUND);
+        c.rect(
+            Area::new(part.right() - 1.0, part.y, 1.0, part.h),
+            palette::BACKGROUND,
+        );
         let label = units::bytes(*bytes);
         let mut font = BODY;
         font.color = color.text_on();
-        if c.width(&label, font) + 20.0 < part.w {
-            let x = part.x + part.w / 2.0;
+        let width = c.width(&label, font) + 20.0;
+        let x = part.x + part.w / 2.0;
+        let crossed = over && (scale.at(capacity) - x).abs() < width / 2.0;
+        if width < part.w && !crossed {
             c.text(&label, (x, area.y + 31.0), font, Align::Center);
         }
     }
@@ -47,9 +55,12 @@ pub(super) fn draw<B: DrawingBackend>(c: &mut Canvas<'_, B>, area: Area, data: &
         c.rect(part, palette::TRACK);
         c.hatch(part, palette::OTHER, 8.0);
     }
-    if capacity > 0 && used > capacity {
+    if over {
         let x = scale.at(capacity).round();
-        c.rect(Area::new(x - 1.5, area.y - 8.0, 3.0, BAR + 16.0), palette::CAPACITY);
+        c.rect(
+            Area::new(x - 1.5, area.y - 8.0, 3.0, BAR + 16.0),
+            palette::CAPACITY,
+        );
     } else if let Some(label) = free_label(used, capacity) {
         let from = scale.at(used);
         if c.width(&label, NOTE) + 24.0 < area.right() - from {

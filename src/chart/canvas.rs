@@ -199,7 +199,9 @@ impl<'f, B: DrawingBackend> Canvas<'f, B> {
     pub(super) fn rect(&mut self, a: Area, color: Color) {
         let (from, to) = (units((a.x, a.y)), units((a.right(), a.bottom())));
         if from.0 < to.0 && from.1 < to.1 {
-            let done = self.backend.draw_rect(from, to, &Ink { color, width: 0 }, true);
+            let done = self
+                .backend
+                .draw_rect(from, to, &Ink { color, width: 0 }, true);
             self.note(done);
         }
     }
@@ -381,7 +383,12 @@ mod tests {
     #[test]
     fn dashes_cover_the_drawn_part_only() -> crate::Result<()> {
         let r = recorded(|c| {
-            c.dashed(&[(0.0, 10.0), (50.0, 10.0), (100.0, 10.0)], FONT.color, 1.0, (6.0, 4.0));
+            c.dashed(
+                &[(0.0, 10.0), (50.0, 10.0), (100.0, 10.0)],
+                FONT.color,
+                1.0,
+                (6.0, 4.0),
+            );
         })?;
         let drawn: f32 = r.lines.iter().map(|l| l[l.len() - 1].0 - l[0].0).sum();
         assert!((drawn - 60.0).abs() < 1.0, "{drawn}");

@@ -196,8 +196,7 @@ impl Timeline {
                 end: end as u32,
                 min_bytes: part.iter().copied().min().unwrap_or(0),
                 max_bytes: part.iter().copied().max().unwrap_or(0),
-                max_unpadded_bytes: unpadded
-                    .and_then(|u| u.get(start..end)?.iter().copied().max()),
+                max_unpadded_bytes: unpadded.and_then(|u| u.get(start..end)?.iter().copied().max()),
             }
         });
         Timeline {

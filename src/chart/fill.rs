@@ -92,9 +92,11 @@ fn unpadded_timeline(ctx: &Context<'_, '_>, arena: &ArenaUsage) -> Option<Vec<u6
             *s -= i128::from(data);
         }
     });
-    let others = ctx.peak.buffers.iter().filter(|b| {
-        b.kind != AllocationKind::Temporary || b.allocation != arena.allocation
-    });
+    let others = ctx
+        .peak
+        .buffers
+        .iter()
+        .filter(|b| b.kind != AllocationKind::Temporary || b.allocation != arena.allocation);
     let base = others.fold(0u64, |s, b| s.saturating_add(b.unpadded_bytes));
     let mut live = i128::from(base);
     steps.pop();

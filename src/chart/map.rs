@@ -7,8 +7,8 @@ use super::canvas::{Align, Area, Canvas, Font};
 use super::data::{ChartData, Coverage, MapBlock, MemoryMap};
 use super::palette::{self, Color};
 use super::parts::{
-    head, legend, sentence, x_axis, y_axis, y_axis_width, Swatch, HEAD, INNER, MARGIN, NOTE,
-    POINT, STRONG, X_AXIS,
+    head, legend, sentence, x_axis, y_axis, y_axis_width, Swatch, HEAD, INNER, MARGIN, NOTE, POINT,
+    STRONG, X_AXIS,
 };
 use super::scale::{byte_ticks, count_ticks, Scale};
 use super::timeline::NO_TRACE;
@@ -22,9 +22,17 @@ const STRIP: f32 = 46.0;
 pub(super) fn draw_page<B: DrawingBackend>(c: &mut Canvas<'_, B>, data: &ChartData) {
     head(c, data, "Where temporaries lie in memory");
     let area = Area::new(MARGIN, HEAD + 6.0, INNER, HEIGHT - HEAD - 30.0);
-    match data.map.as_ref().filter(|m| m.point_count > 0 && m.arena_bytes > 0) {
+    match data
+        .map
+        .as_ref()
+        .filter(|m| m.point_count > 0 && m.arena_bytes > 0)
+    {
         Some(map) => draw(c, area, map),
-        None => sentence(c, area, &NO_TRACE.replace("memory over program order", "where buffers lie")),
+        None => sentence(
+            c,
+            area,
+            &NO_TRACE.replace("memory over program order", "where buffers lie"),
+        ),
     }
 }
 
@@ -48,7 +56,10 @@ fn draw<B: DrawingBackend>(c: &mut Canvas<'_, B>, area: Area, map: &MemoryMap) {
             let (l, r) = (x.at(u64::from(b.start)), x.at(u64::from(b.end)));
             let top = y.at(b.offset_bytes.saturating_add(b.size_bytes));
             let bottom = y.at(b.offset_bytes);
-            (Area::new(l, top, (r - l).max(0.5), (bottom - top).max(0.5)), b)
+            (
+                Area::new(l, top, (r - l).max(0.5), (bottom - top).max(0.5)),
+                b,
+            )
         })
         .collect();
     for (a, b) in &drawn {
@@ -58,13 +69,22 @@ fn draw<B: DrawingBackend>(c: &mut Canvas<'_, B>, area: Area, map: &MemoryMap) {
     let ticks = count_ticks(u64::from(map.point_count), 8);
     x_axis(c, plot, x, &ticks, POINT);
     let peak = (x.at(u64::from(map.peak_point)) + x.at(u64::from(map.peak_point) + 1)) / 2.0;
-    c.line(&[(peak, plot.y - 6.0), (peak, plot.bottom())], palette::PEAK, 2.5);
+    c.line(
+        &[(peak, plot.y - 6.0), (peak, plot.bottom())],
+        palette::PEAK,
+        2.5,
+    );
     drawn.retain(|(a, b)| !b.label.is_empty() && a.h >= 30.0 && a.w > 90.0);
     for (a, b) in drawn {
         block_label(c, a, b, peak, shade(b.size_bytes, map.arena_bytes));
     }
     peak_label(c, plot, peak, map);
-    legend(c, (area.x, area.bottom() - 40.0), area.w, &legend_items(map.arena_bytes));
+    legend(
+        c,
+        (area.x, area.bottom() - 40.0),
+        area.w,
+        &legend_items(map.arena_bytes),
+    );
 }
 
 /// Grid lines would run through the blocks: labels only.
@@ -76,7 +96,11 @@ fn y_axis_labels<B: DrawingBackend>(
 ) {
     let none = Area::new(plot.x, plot.y, 0.0, plot.h);
     y_axis(c, none, y, ticks);
-    c.line(&[(plot.x, plot.bottom()), (plot.right(), plot.bottom())], palette::AXIS, 1.0);
+    c.line(
+        &[(plot.x, plot.bottom()), (plot.right(), plot.bottom())],
+        palette::AXIS,
+        1.0,
+    );
 }
 
 /// Largest sizes of the shades, as parts of the arena: one in so many.
@@ -120,7 +144,10 @@ fn rest<B: DrawingBackend>(c: &mut Canvas<'_, B>, plot: Area, rest: &Coverage) {
     if rest.columns == 0 || rest.rows == 0 {
         return;
     }
-    let color = palette::TEMPORARY_SHADES.get(1).copied().unwrap_or(palette::OTHER);
+    let color = palette::TEMPORARY_SHADES
+        .get(1)
+        .copied()
+        .unwrap_or(palette::OTHER);
     let (w, h) = (plot.w / rest.columns as f32, plot.h / rest.rows as f32);
     // Few levels, so that runs are long.
     let level = |v: u8| (u16::from(v) + 31) / 64;

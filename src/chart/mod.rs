@@ -11,6 +11,7 @@ mod font;
 mod map;
 mod palette;
 mod parts;
+mod png;
 #[cfg(test)]
 mod recorder;
 mod report;
@@ -23,6 +24,8 @@ mod tests;
 mod timeline;
 mod treemap;
 mod whatif;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use plotters::prelude::SVGBackend;
 use plotters_backend::DrawingBackend;
@@ -142,7 +145,7 @@ pub fn render(kind: ChartKind, data: &ChartData, format: ChartFormat) -> Result<
             let mut canvas = Canvas::new(SkiaBackend::new(&mut pixmap, &fonts, UNITS), &fonts);
             draw(kind, &mut canvas, data);
             canvas.finish().map_err(failed)?;
-            pixmap.encode_png().map_err(|e| failed(e.to_string()))
+            png::encode(&pixmap).map_err(|e| failed(e.to_string()))
         }
         ChartFormat::Svg => {
             let mut text = String::new();
@@ -159,6 +162,44 @@ pub fn render(kind: ChartKind, data: &ChartData, format: ChartFormat) -> Result<
             Ok(text.replacen(&from, &to, 1).into_bytes())
         }
     }
+}
+
+/// Draws several pictures, as many at a time as the machine has cores for; bytes in the order of
+/// `wanted`.
+///
+/// # Errors
+/// The first picture's that failed.
+pub fn render_all(wanted: &[(ChartKind, ChartFormat)], data: &ChartData) -> Result<Vec<Vec<u8>>> {
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    let workers = workers.min(wanted.len());
+    if workers < 2 {
+        let each = |(kind, format): &(ChartKind, ChartFormat)| render(*kind, data, *format);
+        return wanted.iter().map(each).collect();
+    }
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some((kind, format)) = wanted.get(at) else {
+                return done;
+            };
+            done.push((at, render(*kind, data, *format)));
+        }
+    };
+    let mut done: Vec<(usize, Result<Vec<u8>>)> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (1..workers).map(|_| scope.spawn(work)).collect();
+        let mut done = work();
+        for worker in workers {
+            match worker.join() {
+                Ok(more) => done.extend(more),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        done
+    });
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, bytes)| bytes).collect()
 }
 
 /// Width and height in pixels.

@@ -60,11 +60,11 @@ pub fn of_kind(kind: AllocationKind) -> Color {
 
 /// Shades of the temporaries' colour, small to large.
 pub const TEMPORARY_SHADES: [Color; 5] = [
-    rgb(0xFBE6B8),
-    rgb(0xF5CB6B),
-    rgb(0xE69F00),
-    rgb(0xA55F00),
-    rgb(0x663C00),
+    rgb(0xFAE6BE),
+    rgb(0xF6CF7C),
+    rgb(0xE9A92A),
+    rgb(0xCC8400),
+    rgb(0x9C5A00),
 ];
 
 impl Color {

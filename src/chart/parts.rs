@@ -150,17 +150,18 @@ pub(super) fn y_axis<B: DrawingBackend>(
 ) {
     for (value, label) in ticks {
         let y = scale.at(*value).round();
-        let color = if *value == 0 { palette::AXIS } else { palette::GRID };
+        let color = if *value == 0 {
+            palette::AXIS
+        } else {
+            palette::GRID
+        };
         c.line(&[(plot.x, y + 0.5), (plot.right(), y + 0.5)], color, 1.0);
         c.text(label, (plot.x - 14.0, y + 8.0), NOTE, Align::Right);
     }
 }
 
 /// Width that [`y_axis`] needs to the left of the plot.
-pub(super) fn y_axis_width<B: DrawingBackend>(
-    c: &Canvas<'_, B>,
-    ticks: &[(u64, String)],
-) -> f32 {
+pub(super) fn y_axis_width<B: DrawingBackend>(c: &Canvas<'_, B>, ticks: &[(u64, String)]) -> f32 {
     let widths = ticks.iter().map(|t| c.width(&t.1, NOTE));
     widths.fold(c.width(POINT, NOTE), f32::max) + 18.0
 }

@@ -62,7 +62,12 @@ pub(super) fn draw_page<B: DrawingBackend>(c: &mut Canvas<'_, B>, data: &ChartDa
     y = area.bottom();
 
     let hatched = data.groups.iter().any(|g| g.padding_bytes > 0);
-    y = section(c, y, "What fills the peak", hatched && !padding(data).is_empty());
+    y = section(
+        c,
+        y,
+        "What fills the peak",
+        hatched && !padding(data).is_empty(),
+    );
     let rows = group_rows(data, GROUPS);
     if rows.is_empty() {
         let area = Area::new(MARGIN, y, INNER, ROW);
@@ -117,5 +122,10 @@ fn title<B: DrawingBackend>(c: &mut Canvas<'_, B>, data: &ChartData) {
     if !data.title.peak_instruction.is_empty() {
         place = format!("{place}  ·  peak at {}", data.title.peak_instruction);
     }
-    c.text(&c.elide(&place, SUB, room), (MARGIN, 118.0), SUB, Align::Left);
+    c.text(
+        &c.elide(&place, SUB, room),
+        (MARGIN, 118.0),
+        SUB,
+        Align::Left,
+    );
 }

@@ -100,14 +100,20 @@ mod tests {
     #[test]
     fn count_ticks_are_whole() {
         assert_eq!(labels(count_ticks(1, 8)), ["0", "1"]);
-        assert_eq!(labels(count_ticks(4100, 5)), ["0", "1,000", "2,000", "3,000", "4,000"]);
+        assert_eq!(
+            labels(count_ticks(4100, 5)),
+            ["0", "1,000", "2,000", "3,000", "4,000"]
+        );
         assert_eq!(labels(count_ticks(0, 5)), ["0"]);
     }
 
     #[test]
     fn values_map_in_proportion_and_stop_at_the_end() {
         let s = Scale::new(200, 10.0, 110.0);
-        assert_eq!((s.at(0), s.at(100), s.at(200), s.at(999)), (10.0, 60.0, 110.0, 110.0));
+        assert_eq!(
+            (s.at(0), s.at(100), s.at(200), s.at(999)),
+            (10.0, 60.0, 110.0, 110.0)
+        );
         let down = Scale::new(0, 50.0, 10.0);
         assert_eq!(down.at(0), 50.0);
     }

@@ -62,7 +62,10 @@ impl Node {
     }
 
     fn finish(self, name: &str) -> Scope {
-        let size_bytes = self.by_kind.values().fold(0u64, |s, b| s.saturating_add(*b));
+        let size_bytes = self
+            .by_kind
+            .values()
+            .fold(0u64, |s, b| s.saturating_add(*b));
         let most = self.by_kind.iter().max_by_key(|(k, b)| (**b, Reverse(**k)));
         let kind = most.map(|(k, _)| *k);
         let mut children: Vec<Scope> = self
@@ -70,7 +73,9 @@ impl Node {
             .into_iter()
             .map(|(name, node)| node.finish(&name))
             .collect();
-        let inside = children.iter().fold(0u64, |s, c| s.saturating_add(c.size_bytes));
+        let inside = children
+            .iter()
+            .fold(0u64, |s, c| s.saturating_add(c.size_bytes));
         let own = size_bytes.saturating_sub(inside);
         if own > 0 && !children.is_empty() {
             children.push(Scope {
@@ -113,10 +118,17 @@ mod tests {
         root.add(path("a"), AllocationKind::Output, 3);
         root.add(path("c"), AllocationKind::Output, 20);
         let tree = root.finish("");
-        assert_eq!((tree.size_bytes, tree.kind), (33, Some(AllocationKind::Output)));
+        assert_eq!(
+            (tree.size_bytes, tree.kind),
+            (33, Some(AllocationKind::Output))
+        );
         let names: Vec<_> = tree.children.iter().map(|c| c.name.as_str()).collect();
         assert_eq!(names, ["c", "a"]);
-        let a: Vec<_> = tree.children[1].children.iter().map(|c| (c.name.as_str(), c.size_bytes)).collect();
+        let a: Vec<_> = tree.children[1]
+            .children
+            .iter()
+            .map(|c| (c.name.as_str(), c.size_bytes))
+            .collect();
         assert_eq!(a, [("b", 10), ("", 3)]);
     }
 }

@@ -59,7 +59,11 @@ impl<'a> SkiaBackend<'a> {
         (c.0 as f32 * self.scale, c.1 as f32 * self.scale)
     }
 
-    fn polyline(&self, points: impl IntoIterator<Item = BackendCoord>, close: bool) -> Option<Path> {
+    fn polyline(
+        &self,
+        points: impl IntoIterator<Item = BackendCoord>,
+        close: bool,
+    ) -> Option<Path> {
         let mut path = PathBuilder::new();
         for c in points {
             let (x, y) = self.at(c);
@@ -144,12 +148,10 @@ impl DrawingBackend for SkiaBackend<'_> {
         let ((ax, ay), (bx, by)) = (self.at(a), self.at(b));
         let rect = Rect::from_ltrb(ax.min(bx), ay.min(by), ax.max(bx), ay.max(by));
         match rect {
-            Some(r) if fill => self.pixmap.fill_rect(
-                r,
-                &paint(style.color()),
-                Transform::identity(),
-                None,
-            ),
+            Some(r) if fill => {
+                self.pixmap
+                    .fill_rect(r, &paint(style.color()), Transform::identity(), None)
+            }
             Some(r) => self.stroke(&PathBuilder::from_rect(r), style),
             None => {}
         }
@@ -206,7 +208,12 @@ impl DrawingBackend for SkiaBackend<'_> {
         Ok((width.ceil() as u32, em.ceil() as u32))
     }
 
-    fn draw_text<S: BackendTextStyle>(&mut self, text: &str, style: &S, pos: BackendCoord) -> Drawn {
+    fn draw_text<S: BackendTextStyle>(
+        &mut self,
+        text: &str,
+        style: &S,
+        pos: BackendCoord,
+    ) -> Drawn {
         let px = (style.size() / PLOTTERS_EM) as f32 * self.scale;
         let bold = is_bold(style);
         let dx = match style.anchor().h_pos {

@@ -40,7 +40,9 @@ fn best_row(weights: &[f64], scale: f64, short: f64) -> (usize, f64) {
         let a = w * scale;
         let (s, lo, hi) = (sum + a, least.min(a), most.max(a));
         let ratio = (short * short * hi / (s * s)).max(s * s / (short * short * lo));
-        if i > 0 && !(ratio <= worst) {
+        // Zero weights have no ratio (NaN): they end a row.
+        let better = ratio <= worst;
+        if i > 0 && !better {
             return (i, sum / scale);
         }
         (sum, least, most, worst) = (s, lo, hi, ratio);
@@ -49,14 +51,7 @@ fn best_row(weights: &[f64], scale: f64, short: f64) -> (usize, f64) {
 }
 
 /// Lays a row along the free area's shorter side and takes it off the free area.
-fn place_row(
-    row: &[f64],
-    sum: f64,
-    scale: f64,
-    more: bool,
-    free: &mut Area,
-    out: &mut Vec<Area>,
-) {
+fn place_row(row: &[f64], sum: f64, scale: f64, more: bool, free: &mut Area, out: &mut Vec<Area>) {
     let upright = free.w >= free.h;
     let side = f64::from(if upright { free.h } else { free.w });
     let all = f64::from(if upright { free.w } else { free.h });
@@ -94,7 +89,10 @@ mod tests {
 
     #[test]
     fn the_papers_example_starts_with_two_stacked() {
-        let out = squarify(&[6.0, 6.0, 4.0, 3.0, 2.0, 2.0, 1.0], Area::new(0.0, 0.0, 6.0, 4.0));
+        let out = squarify(
+            &[6.0, 6.0, 4.0, 3.0, 2.0, 2.0, 1.0],
+            Area::new(0.0, 0.0, 6.0, 4.0),
+        );
         assert_eq!(out[0], Area::new(0.0, 0.0, 3.0, 2.0));
         assert_eq!(out[1], Area::new(0.0, 2.0, 3.0, 2.0));
         assert!((size(&out[6]) - 1.0).abs() < 1e-4);

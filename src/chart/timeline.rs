@@ -7,8 +7,8 @@ use super::canvas::{Align, Area, Canvas};
 use super::data::{ChartData, Timeline, TimelineColumn};
 use super::palette;
 use super::parts::{
-    head, is_visible, kind_name, legend, legend_height, sentence, x_axis, y_axis, y_axis_width, Swatch, BODY,
-    HEAD, INNER, MARGIN, NOTE, POINT, STRONG, X_AXIS,
+    head, is_visible, kind_name, legend, legend_height, sentence, x_axis, y_axis, y_axis_width,
+    Swatch, BODY, HEAD, INNER, MARGIN, NOTE, POINT, STRONG, X_AXIS,
 };
 use super::scale::{byte_ticks, count_ticks, Scale};
 use crate::model::AllocationKind;
@@ -79,14 +79,17 @@ pub(super) fn draw<B: DrawingBackend>(
 fn top_of(t: &Timeline, capacity: Option<u64>) -> u64 {
     let near = t.peak_bytes.saturating_mul(5) / 2;
     let most = t.columns.iter().map(|k| k.max_bytes).max().unwrap_or(0);
-    let top = most.max(capacity.filter(|b| *b <= near).unwrap_or(0)).max(1);
+    let top = most
+        .max(capacity.filter(|b| *b <= near).unwrap_or(0))
+        .max(1);
     top.saturating_add(top / 14)
 }
 
 fn has_padding(t: &Timeline) -> bool {
-    t.columns
-        .iter()
-        .any(|k| k.max_unpadded_bytes.is_some_and(|u| k.max_bytes > u.saturating_add(k.max_bytes / 200)))
+    t.columns.iter().any(|k| {
+        k.max_unpadded_bytes
+            .is_some_and(|u| k.max_bytes > u.saturating_add(k.max_bytes / 200))
+    })
 }
 
 /// Corners of a stepped line, one step a column.
@@ -141,8 +144,15 @@ fn layers<B: DrawingBackend>(
         }
         let (from, to) = (y.at(base), y.at(base.saturating_add(*bytes)));
         base = base.saturating_add(*bytes);
-        c.rect(Area::new(plot.x, to, plot.w, from - to), palette::of_kind(*kind));
-        c.line(&[(plot.x, to), (plot.right(), to)], palette::BACKGROUND, 1.0);
+        c.rect(
+            Area::new(plot.x, to, plot.w, from - to),
+            palette::of_kind(*kind),
+        );
+        c.line(
+            &[(plot.x, to), (plot.right(), to)],
+            palette::BACKGROUND,
+            1.0,
+        );
     }
 }
 
@@ -157,9 +167,20 @@ fn draw_capacity<B: DrawingBackend>(
     c.line(&[(plot.x, at), (plot.right(), at)], palette::CAPACITY, 2.5);
     let label = format!("capacity {}", units::bytes(capacity));
     let w = c.width(&label, BODY);
-    let x = if label_left { plot.x + 12.0 } else { plot.right() - w - 12.0 };
-    c.rect(Area::new(x - 8.0, at + 6.0, w + 16.0, 34.0), palette::BACKGROUND.alpha(225));
-    c.text(&label, (x, at + 31.0), BODY, Align::Left);
+    let x = if label_left {
+        plot.x + 12.0
+    } else {
+        plot.right() - w - 12.0
+    };
+    // Under the line, or over it where there is no room under it.
+    let base = if at + 44.0 < plot.bottom() {
+        at + 31.0
+    } else {
+        at - 15.0
+    };
+    let ground = Area::new(x - 8.0, base - 25.0, w + 16.0, 34.0);
+    c.rect(ground, palette::BACKGROUND.alpha(225));
+    c.text(&label, (x, base), BODY, Align::Left);
 }
 
 fn draw_peak<B: DrawingBackend>(

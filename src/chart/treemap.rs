@@ -97,14 +97,17 @@ fn leaf_label<B: DrawingBackend>(
     const LINE: f32 = 28.0;
     let font = Font::new(22.0, color);
     let room = a.w - 16.0;
-    if a.h < 34.0 || room < 64.0 {
+    if a.h < 34.0 || room < 84.0 {
         return;
     }
-    let size = units::bytes(scope.size_bytes);
-    let size = match scope.count {
-        0 | 1 => size,
-        n => format!("{size} in {}", units::count(n)),
-    };
+    let mut size = units::bytes(scope.size_bytes);
+    if scope.count > 1 {
+        let counted = format!("{size} in {} buffers", units::count(scope.count));
+        let bold = Font { bold: true, ..font };
+        if c.width(&counted, bold) <= room {
+            size = counted;
+        }
+    }
     let lines = ((a.h - 8.0) / LINE) as usize;
     let with_size = lines > 1 && c.width(&size, font) <= room;
     let mut y = a.y + 26.0;
@@ -132,14 +135,22 @@ fn break_lines<B: DrawingBackend>(
     let mut rest = name;
     while lines.len() + 1 < most && c.width(rest, font) > room {
         let fits = |end: &usize| rest.get(..*end).is_some_and(|s| c.width(s, font) <= room);
-        let ends: Vec<usize> = rest.char_indices().map(|(i, _)| i).skip(1).take(400).collect();
+        let ends: Vec<usize> = rest
+            .char_indices()
+            .map(|(i, _)| i)
+            .skip(1)
+            .take(400)
+            .collect();
         let count = ends.partition_point(|e| fits(e));
         let Some(&end) = ends.get(count.saturating_sub(1)).filter(|_| count > 0) else {
             break;
         };
         // Rather after a separator, if that leaves a good part of the line.
         let (line, _) = rest.split_at(end);
-        let nice = line.rfind(['/', '(', ',', '[']).map(|i| i + 1).filter(|i| *i * 2 > end);
+        let nice = line
+            .rfind(['/', '(', ',', '['])
+            .map(|i| i + 1)
+            .filter(|i| *i * 2 > end);
         let (line, after) = rest.split_at(nice.unwrap_or(end));
         lines.push(line.to_owned());
         rest = after;

@@ -7,8 +7,8 @@ use super::canvas::{Align, Area, Canvas};
 use super::data::{ChartData, Timeline, WhatIfData};
 use super::palette::{self, Color};
 use super::parts::{
-    head, legend, legend_height, sentence, x_axis, y_axis, y_axis_width, Swatch, BODY, HEAD,
-    INNER, MARGIN, POINT, X_AXIS,
+    head, legend, legend_height, sentence, x_axis, y_axis, y_axis_width, Swatch, BODY, HEAD, INNER,
+    MARGIN, POINT, X_AXIS,
 };
 use super::scale::{byte_ticks, count_ticks, Scale};
 use super::timeline::{closed, outline};
@@ -22,7 +22,11 @@ const STRIP: f32 = 80.0;
 /// `whatif.png`.
 pub(super) fn draw_page<B: DrawingBackend>(c: &mut Canvas<'_, B>, data: &ChartData) {
     let area = Area::new(MARGIN, HEAD + 6.0, INNER, HEIGHT - HEAD - 36.0);
-    match data.what_if.as_ref().filter(|w| !w.before.columns.is_empty() && !w.after.columns.is_empty()) {
+    match data
+        .what_if
+        .as_ref()
+        .filter(|w| !w.before.columns.is_empty() && !w.after.columns.is_empty())
+    {
         Some(w) => {
             head(c, data, &title(w));
             draw(c, area, w, data.capacity_bytes);
@@ -82,8 +86,14 @@ fn draw<B: DrawingBackend>(
     let x = Scale::new(u64::from(points), plot.x, plot.right());
     y_axis(c, plot, y, &ticks);
     let line = outline(&w.before, x, y, |k| k.max_bytes);
-    c.polygon(&closed(line.clone(), plot.bottom()), palette::OTHER.tint(0.55));
-    c.polygon(&closed(outline(&w.after, x, y, |k| k.max_bytes), plot.bottom()), after);
+    c.polygon(
+        &closed(line.clone(), plot.bottom()),
+        palette::OTHER.tint(0.55),
+    );
+    c.polygon(
+        &closed(outline(&w.after, x, y, |k| k.max_bytes), plot.bottom()),
+        after,
+    );
     c.dashed(&line, before, 2.5, (10.0, 5.0));
     x_axis(c, plot, x, &count_ticks(u64::from(points), 8), POINT);
     if let Some(b) = capacity {
@@ -92,8 +102,22 @@ fn draw<B: DrawingBackend>(
     }
     let from = peak_at(&w.before, x, y);
     let to = peak_at(&w.after, x, y);
-    mark(c, plot, from, plot.y - 52.0, before, &format!("before {}", units::bytes(w.before.peak_bytes)));
-    mark(c, plot, to, plot.y - 16.0, palette::PEAK, &format!("after {}", units::bytes(w.after.peak_bytes)));
+    mark(
+        c,
+        plot,
+        from,
+        plot.y - 52.0,
+        before,
+        &format!("before {}", units::bytes(w.before.peak_bytes)),
+    );
+    mark(
+        c,
+        plot,
+        to,
+        plot.y - 16.0,
+        palette::PEAK,
+        &format!("after {}", units::bytes(w.after.peak_bytes)),
+    );
     arrow(c, from, to);
     legend(c, (area.x, area.bottom() - legend_h), area.w, &items);
 }
@@ -119,7 +143,8 @@ fn mark<B: DrawingBackend>(
     let mut font = BODY;
     (font.bold, font.color) = (true, color);
     let half = c.width(text, font) / 2.0 + 4.0;
-    let x = at.0.clamp(plot.x + half, (plot.right() - half).max(plot.x + half));
+    let x =
+        at.0.clamp(plot.x + half, (plot.right() - half).max(plot.x + half));
     let ground = Area::new(x - half, base - 22.0, 2.0 * half, 28.0);
     c.rect(ground, palette::BACKGROUND);
     c.text(text, (x, base), font, Align::Center);
