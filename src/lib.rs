@@ -3,6 +3,8 @@
 pub mod analysis;
 #[cfg(feature = "charts")]
 pub mod chart;
+#[cfg(feature = "cli")]
+pub mod cli;
 pub mod decode;
 mod error;
 pub mod model;

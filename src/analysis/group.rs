@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use super::finding::Context;
 use super::peak::PeakBuffer;
-use crate::model::AllocationKind;
+use super::producer::producer;
+use crate::model::{AllocationKind, BufferId, InstructionId};
 
 /// Buffers that are repeats of each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,13 +33,19 @@ pub struct BufferGroup {
 pub fn buffer_groups(ctx: &Context<'_, '_>) -> Vec<BufferGroup> {
     type Key = (AllocationKind, String, String, String);
     let mut groups: BTreeMap<Key, Vec<usize>> = BTreeMap::new();
+    let labels: Vec<String> = ctx
+        .peak
+        .buffers
+        .iter()
+        .map(|b| buffer_label(ctx, b))
+        .collect();
     for (i, b) in ctx.peak.buffers.iter().enumerate() {
         let shape = b
             .shape
             .as_ref()
             .map(ToString::to_string)
             .unwrap_or_default();
-        let path = with_stars(&buffer_label(ctx, b));
+        let path = with_stars(&labels[i]);
         groups
             .entry((b.kind, shape, opcode(ctx, b).to_owned(), path))
             .or_default()
@@ -57,7 +64,7 @@ pub fn buffer_groups(ctx: &Context<'_, '_>) -> Vec<BufferGroup> {
                 .iter()
                 .all(|&i| buffer_label(ctx, &ctx.peak.buffers[i]) == first);
             BufferGroup {
-                label: if same { first } else { stars },
+                label: if same { first.clone() } else { stars },
                 shape,
                 opcode,
                 kind,
@@ -79,10 +86,11 @@ pub fn opcode<'a>(ctx: &Context<'_, 'a>, b: &PeakBuffer) -> &'a str {
         .map_or("", |i| ctx.program.module.instruction(i).opcode)
 }
 
-/// What people call a buffer: the framework's operation path, else the instruction's name without
-/// its number, else that nothing accounts for it.
+/// What people call a buffer: the framework's operation path of what computes it (see
+/// [`producer`]), else that instruction's name without its number, else that nothing accounts for
+/// it.
 pub fn buffer_label(ctx: &Context<'_, '_>, b: &PeakBuffer) -> String {
-    let Some(i) = b.instruction else {
+    let Some(i) = producer_of(ctx, b) else {
         return "[unattributed]".to_owned();
     };
     let i = ctx.program.module.instruction(i);
@@ -91,6 +99,26 @@ pub fn buffer_label(ctx: &Context<'_, '_>, b: &PeakBuffer) -> String {
     } else {
         i.op_name.to_owned()
     }
+}
+
+/// The instruction that computes what a block at the peak holds.
+pub fn producer_of(ctx: &Context<'_, '_>, b: &PeakBuffer) -> Option<InstructionId> {
+    let assignment = ctx.program.assignment.as_ref()?;
+    let module = &ctx.program.module;
+    let of = |id: BufferId| {
+        let instruction = assignment.buffer(id).instruction?;
+        Some(producer(module, instruction, assignment.shape_index(id)))
+    };
+    let named = b.buffer.and_then(of);
+    // Inside a loop a buffer goes by the name of the body's parameter, which tells nothing: then
+    // by what it was before.
+    if named.is_some_and(|i| module.instruction(i).op_name.is_empty()) {
+        let before = b.canonical.and_then(of);
+        return before
+            .filter(|&i| !module.instruction(i).op_name.is_empty())
+            .or(named);
+    }
+    named
 }
 
 /// `fusion.12.remat3.clone` → `fusion`.

@@ -4,6 +4,7 @@ mod finding;
 mod group;
 mod padding;
 mod peak;
+mod producer;
 mod rank;
 mod replay;
 mod space;
@@ -11,14 +12,15 @@ mod tree;
 mod union;
 
 pub use finding::{Context, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
-pub use group::{base_name, buffer_groups, buffer_label, opcode, BufferGroup};
+pub use group::{base_name, buffer_groups, buffer_label, opcode, producer_of, BufferGroup};
 pub use padding::{
     better_shape, causes, padding_rows, BetterShape, PaddingCause, PaddingRow, ShapeChange,
 };
 pub use peak::{peak_snapshot, PeakBuffer, PeakSnapshot};
+pub use producer::producer;
 pub use rank::{
     long_held, rank_by, rank_by_element_type, rank_by_opcode, rank_by_source, HeldRow, RankRow,
 };
-pub use replay::{last_names, replay, LiveRange, Replay};
+pub use replay::{last_names, range_names, replay, LiveRange, Replay};
 pub use space::{space_usage, ArenaUsage, SpaceUsage};
 pub use tree::{argument_path, scope_tree, scopes, ScopeNode};

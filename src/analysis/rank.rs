@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::finding::Context;
-use super::group::opcode;
+use super::group::{opcode, producer_of};
 use super::peak::PeakBuffer;
-use super::space::SpaceUsage;
-use crate::model::{AllocationKind, BufferId};
+use super::replay::range_names;
+use super::space::{ArenaUsage, SpaceUsage};
+use crate::model::{AllocationKind, BufferAssignment, BufferId};
 
 /// Buffers that share a property.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +44,7 @@ pub fn rank_by(ctx: &Context<'_, '_>, mut key: impl FnMut(&PeakBuffer) -> String
 
 /// By the user's source line; arguments and what the framework gave no place are rows of their own.
 pub fn rank_by_source(ctx: &Context<'_, '_>) -> Vec<RankRow> {
-    rank_by(ctx, |b| match (b.kind, b.instruction) {
+    rank_by(ctx, |b| match (b.kind, producer_of(ctx, b)) {
         (AllocationKind::Parameter | AllocationKind::Donated, _) => "(arguments)".to_owned(),
         (_, Some(i)) => ctx.program.module.source_of(i).map_or_else(
             || "(no source line)".to_owned(),
@@ -75,6 +76,8 @@ pub fn rank_by_element_type(ctx: &Context<'_, '_>) -> Vec<RankRow> {
 pub struct HeldRow {
     /// The canonical buffer.
     pub buffer: BufferId,
+    /// The buffer that last became a name of it while it lived.
+    pub name: BufferId,
     /// Bytes.
     pub size_bytes: u64,
     /// First program point.
@@ -96,16 +99,41 @@ pub fn long_held(ctx: &Context<'_, '_>, usage: &SpaceUsage) -> Vec<HeldRow> {
     let (Some(arena), Some(assignment)) = (usage.main_arena(), &ctx.program.assignment) else {
         return Vec::new();
     };
+    let names = arena_names(assignment, arena);
     let mut out: Vec<HeldRow> = arena
         .ranges
         .iter()
         .map(|r| HeldRow {
             buffer: r.buffer,
+            name: names.get(&(r.buffer, r.start)).copied().unwrap_or(r.buffer),
             size_bytes: assignment.buffer(r.buffer).size_bytes,
             start: r.start,
             end: r.end,
         })
         .collect();
     out.sort_by_key(|h| (std::cmp::Reverse(h.byte_points()), h.buffer, h.start));
+    out
+}
+
+/// Last names of all live ranges of an arena, by canonical buffer and first point.
+fn arena_names(
+    assignment: &BufferAssignment<'_>,
+    arena: &ArenaUsage,
+) -> rustc_hash::FxHashMap<(BufferId, u32), BufferId> {
+    let mut out = rustc_hash::FxHashMap::default();
+    let mut shift = 0;
+    for trace in arena
+        .traces
+        .iter()
+        .filter_map(|&t| assignment.traces.get(t))
+    {
+        let names = range_names(assignment, trace);
+        out.extend(
+            names
+                .into_iter()
+                .map(|((b, start), name)| ((b, start + shift), name)),
+        );
+        shift += trace.events.len() as u32;
+    }
     out
 }

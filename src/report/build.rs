@@ -8,8 +8,9 @@ use super::schema::{
     PaddingEntry, RankEntry, Rankings, ScopeEntry, ShapeEntry, ShapesOnly, SpaceReport, Timeline,
 };
 use crate::analysis::{
-    buffer_label, long_held, opcode, rank_by_element_type, rank_by_opcode, rank_by_source,
-    BetterShape, Context, PeakBuffer, RankRow, ScopeNode, ShapeChange,
+    base_name, buffer_label, long_held, opcode, producer, producer_of, rank_by_element_type,
+    rank_by_opcode, rank_by_source, BetterShape, Context, PeakBuffer, RankRow, ScopeNode,
+    ShapeChange,
 };
 use crate::model::{AllocationKind, BufferAssignment, Program, Shape};
 
@@ -89,6 +90,8 @@ fn buffer_entry(
     let module = &ctx.program.module;
     let instruction = b.instruction.map(|i| module.instruction(i));
     let allocation = b.allocation.map(|a| assignment.allocation(a));
+    // What computes the value says more of the user's code than a loop that carries it.
+    let place = producer_of(ctx, b).or(b.instruction);
     BufferEntry {
         logical_buffer_id: ctx.buffer_id(b),
         allocation_index: allocation.map(|a| a.index),
@@ -99,8 +102,9 @@ fn buffer_entry(
             .map_or_else(Vec::new, |b| assignment.shape_index(b).to_vec()),
         opcode: opcode(ctx, b).to_owned(),
         op_name: ctx.op_name(b).to_owned(),
-        source: b.instruction.and_then(|i| module.source_of(i)),
-        stack: b.instruction.map_or_else(Vec::new, |i| module.stack_of(i)),
+        label: buffer_label(ctx, b),
+        source: place.and_then(|i| module.source_of(i)),
+        stack: place.map_or_else(Vec::new, |i| module.stack_of(i)),
         shape: b
             .shape
             .as_ref()
@@ -196,17 +200,20 @@ fn held_entry(
     assignment: &BufferAssignment<'_>,
     h: crate::analysis::HeldRow,
 ) -> HeldEntry {
-    let instruction = assignment.buffer(h.buffer).instruction;
-    let label = instruction.map_or_else(String::new, |i| {
-        let i = ctx.program.module.instruction(i);
-        if i.op_name.is_empty() {
-            i.name
-        } else {
-            i.op_name
-        }
-        .to_owned()
-    });
-    let shape = ctx.program.buffer_shape(h.buffer);
+    let module = &ctx.program.module;
+    let label = assignment
+        .buffer(h.name)
+        .instruction
+        .map_or_else(String::new, |i| {
+            let i = module.instruction(producer(module, i, assignment.shape_index(h.name)));
+            if i.op_name.is_empty() {
+                base_name(i.name)
+            } else {
+                i.op_name
+            }
+            .to_owned()
+        });
+    let shape = ctx.program.buffer_shape(h.name);
     HeldEntry {
         logical_buffer_id: assignment.buffer(h.buffer).id,
         label,

@@ -49,7 +49,7 @@ pub struct ModuleEntry {
     /// Module name.
     pub name: String,
     /// Program id, in profiles.
-    pub program_id: Option<i64>,
+    pub program_id: Option<u64>,
     /// Instructions.
     pub instruction_count: usize,
     /// Whether it has buffer assignment.
@@ -140,8 +140,10 @@ fn about_other(kind: FileKind, f: &SourceFile, out: &mut FileEntry) {
                 .push("if it is an error or a log: xpeak triage FILE".to_owned());
         }
         _ if name.ends_with(".pb") || name.ends_with(".txtpb") => {
-            out.cannot
-                .push("a part of a dump that says nothing about buffers".to_owned());
+            out.cannot.push(
+                "not a file that xpeak reads, or a part of a dump that says nothing about buffers"
+                    .to_owned(),
+            );
         }
         _ => out.cannot.push("not a file that xpeak reads".to_owned()),
     }

@@ -54,7 +54,7 @@ pub struct ModuleReport {
     /// Module name.
     pub name: String,
     /// Program id, in profiles.
-    pub program_id: Option<i64>,
+    pub program_id: Option<u64>,
     /// Entry computation.
     pub entry_computation: String,
     /// Instructions in all computations.
@@ -184,7 +184,10 @@ pub struct BufferEntry {
     pub opcode: String,
     /// The framework's name; an argument's name for parameters.
     pub op_name: String,
-    /// Where it comes from.
+    /// The operation path of what computes the value: differs from `op_name` where a loop or a
+    /// tuple carries it.
+    pub label: String,
+    /// Where that comes from.
     pub source: Option<SourceLine>,
     /// Python stack, innermost first.
     pub stack: Vec<String>,

@@ -61,7 +61,7 @@ pub struct ProgramSource<'s> {
     /// Its name in the profile; the module's own name otherwise.
     pub name: String,
     /// Program id, in profiles.
-    pub program_id: Option<i64>,
+    pub program_id: Option<u64>,
     /// Its bytes.
     pub hlo: &'s [u8],
     /// What message they are.
@@ -397,7 +397,7 @@ fn stage_rank(file_name: &str) -> u8 {
 
 /// Programs that hosts of one run hold identically become one.
 fn merge_hosts(programs: Vec<ProgramSource<'_>>) -> Vec<ProgramSource<'_>> {
-    let mut by_name: BTreeMap<(Option<i64>, String, usize), Vec<usize>> = BTreeMap::new();
+    let mut by_name: BTreeMap<(Option<u64>, String, usize), Vec<usize>> = BTreeMap::new();
     let mut out: Vec<ProgramSource<'_>> = Vec::new();
     for p in programs {
         if p.program_id.is_none() {
