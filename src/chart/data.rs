@@ -125,6 +125,8 @@ pub struct MapBlock {
     pub size_bytes: u64,
     /// What it is; empty for blocks too small to name.
     pub label: String,
+    /// Shape of what it holds; may be empty.
+    pub shape: String,
 }
 
 /// How full each cell of a coarse grid over an arena is.

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 
 use super::data::{ChartData, ChartGroup, ChartTitle, Coverage, MapBlock, MemoryMap, Timeline};
 use super::scopes::scope_tree;
-use crate::analysis::{ArenaUsage, BufferGroup, Context};
+use crate::analysis::{base_name, producer, scopes, ArenaUsage, BufferGroup, Context};
 use crate::model::{AllocationKind, BufferAssignment, BufferId, Program, Shape};
 
 /// Blocks that a map draws one by one.
@@ -156,6 +156,7 @@ fn memory_map(
                 offset_bytes: buffer.offset_bytes,
                 size_bytes: buffer.size_bytes,
                 label: String::new(),
+                shape: String::new(),
             };
             (r.buffer, block)
         })
@@ -175,7 +176,11 @@ fn memory_map(
     let small = blocks.split_off(blocks.len().min(MAX_BLOCKS));
     let rest = coverage(small.iter().map(|(_, b)| b), arena_bytes, points);
     for (id, block) in blocks.iter_mut().take(MAX_LABELS) {
-        block.label = label(program, *id);
+        block.label = label(program, assignment, *id);
+        if let Some(mut shape) = program.buffer_shape(*id) {
+            shape.layout = None;
+            block.shape = shape.to_string();
+        }
     }
     MemoryMap {
         arena_bytes,
@@ -188,19 +193,17 @@ fn memory_map(
     }
 }
 
-/// Shape of what a buffer holds, and the HLO instruction behind it.
-fn label(program: &Program<'_>, id: BufferId) -> String {
-    let name = program
-        .assignment
-        .as_ref()
-        .and_then(|a| a.buffer(id).instruction)
-        .map_or("", |i| program.module.instruction(i).name);
-    match program.buffer_shape(id) {
-        Some(mut shape) => {
-            shape.layout = None;
-            format!("{name}  {shape}")
-        }
-        None => name.to_owned(),
+/// What computes a buffer: the operation's path, else the instruction's name.
+fn label(program: &Program<'_>, assignment: &BufferAssignment<'_>, id: BufferId) -> String {
+    let module = &program.module;
+    let Some(defined_by) = assignment.buffer(id).instruction else {
+        return "unknown".to_owned();
+    };
+    let index = assignment.shape_index(id);
+    let made_by = module.instruction(producer(module, defined_by, index));
+    match scopes(made_by.op_name).as_slice() {
+        [] => base_name(made_by.name).to_owned(),
+        path => path.join("/"),
     }
 }
 
@@ -272,6 +275,7 @@ mod tests {
             offset_bytes,
             size_bytes,
             label: String::new(),
+            shape: String::new(),
         }
     }
 

@@ -187,19 +187,21 @@ fn block_label<B: DrawingBackend>(
         return;
     }
     let font = Font::new(22.0, color.text_on());
-    let text = format!("{}  {}", units::bytes(b.size_bytes), b.label);
-    let text = if c.width(&text, font) <= r - l {
-        text
+    let size = units::bytes(b.size_bytes);
+    let room = r - l;
+    let whole = format!("{size}  {}  {}", b.label, b.shape);
+    let without_shape = format!("{size}  {}", b.label);
+    let for_label = room - c.width(&size, font) - 14.0;
+    let text = if c.width(&whole, font) <= room {
+        whole
+    } else if c.width(&without_shape, font) <= room {
+        without_shape
+    } else if for_label > 100.0 {
+        format!("{size}  {}", c.elide(&b.label, font, for_label))
+    } else if c.width(&size, font) <= room {
+        size
     } else {
-        let size = units::bytes(b.size_bytes);
-        let room = r - l - c.width(&size, font) - 14.0;
-        if room > 80.0 {
-            format!("{size}  {}", c.elide(&b.label, font, room))
-        } else if c.width(&size, font) <= r - l {
-            size
-        } else {
-            return;
-        }
+        return;
     };
     c.text(&text, (l, a.y + a.h / 2.0 + 8.0), font, Align::Left);
 }

@@ -49,7 +49,8 @@ fn ordinary() -> ChartData {
         end,
         offset_bytes,
         size_bytes,
-        label: "fusion.12  bf16[8,2048,4096]".to_owned(),
+        label: "jvp()/dot_general".to_owned(),
+        shape: "bf16[8,2048,4096]".to_owned(),
     };
     let row = |label: &str, redundant_bytes, copies| ShardingRow {
         label: label.to_owned(),
@@ -269,8 +270,10 @@ fn odd_data_gives_tidy_pictures() {
 fn every_picture_encodes_and_says_its_size() {
     let data = ordinary();
     let fonts = Fonts::load().unwrap();
-    for kind in ChartKind::ALL {
-        let png = render(kind, &data, ChartFormat::Png).unwrap();
+    let wanted = ChartKind::ALL.map(|kind| (kind, ChartFormat::Png));
+    let all = render_all(&wanted, &data).unwrap();
+    assert_eq!(all.len(), wanted.len());
+    for ((kind, _), png) in wanted.into_iter().zip(all) {
         let pixels = Pixmap::decode_png(&png).unwrap();
         let wanted = size(kind, &data, &fonts);
         assert_eq!((pixels.width(), pixels.height()), wanted, "{kind:?}");
@@ -286,15 +289,10 @@ fn every_picture_encodes_and_says_its_size() {
 #[test]
 fn the_same_data_gives_the_same_bytes() {
     let data = ordinary();
-    for kind in ChartKind::ALL {
-        for format in [ChartFormat::Png, ChartFormat::Svg] {
-            let one = render(kind, &data, format).unwrap();
-            assert!(one == render(kind, &data, format).unwrap(), "{kind:?}");
-        }
-    }
-    let wanted = ChartKind::ALL.map(|kind| (kind, ChartFormat::Png));
+    let svg = ChartKind::ALL.map(|kind| (kind, ChartFormat::Svg));
+    let png = [ChartKind::Timeline, ChartKind::Map].map(|kind| (kind, ChartFormat::Png));
+    let wanted = [svg.as_slice(), png.as_slice()].concat();
     let all = render_all(&wanted, &data).unwrap();
-    assert_eq!(all.len(), wanted.len());
     for ((kind, format), bytes) in wanted.into_iter().zip(all) {
         assert!(bytes == render(kind, &data, format).unwrap(), "{kind:?}");
     }
@@ -328,7 +326,10 @@ fn bars_are_in_proportion_and_show_padding() {
     assert!((parameter[0] / small - 2.0).abs() < 0.01, "{parameter:?}");
     // A third of the first is padding: a paler rectangle with stripes.
     let pale = color_of_kind(Temporary).tint(0.72);
-    let mut pale_ones = r.rects.iter().filter(|(_, rgb)| *rgb == (pale.r, pale.g, pale.b));
+    let mut pale_ones = r
+        .rects
+        .iter()
+        .filter(|(_, rgb)| *rgb == (pale.r, pale.g, pale.b));
     let hatched = pale_ones.find(|(a, _)| a.h == 24.0);
     let hatched = hatched.map_or(0.0, |h| h.0.w);
     assert!((large / hatched - 3.0).abs() < 0.01, "{hatched}");
