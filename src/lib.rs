@@ -1,6 +1,8 @@
 //! What fills TPU and GPU memory at the peak of a JAX/XLA program, why, and what to change.
 
 pub mod analysis;
+#[cfg(feature = "charts")]
+pub mod chart;
 #[cfg(feature = "cli")]
 pub mod cli;
 pub mod decode;
