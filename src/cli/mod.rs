@@ -3,6 +3,8 @@
 
 mod args;
 mod output;
+#[cfg(feature = "charts")]
+mod pictures;
 mod run;
 mod sink;
 mod triage;

@@ -72,9 +72,13 @@ fn render(
             },
         )
         .into_bytes(),
-        Format::Html => {
-            render_html(report, color, args.print.top, &svgs(loaded, options)).into_bytes()
-        }
+        Format::Html => render_html(
+            report,
+            color,
+            args.print.top,
+            &svgs(loaded, options, report)?,
+        )
+        .into_bytes(),
     })
 }
 
@@ -126,7 +130,7 @@ fn folder(args: &ReportArgs, options: &Options) -> Result<u8> {
     let loaded = load(&sources, options)?;
     let report = loaded.report(options);
     warn(&report.diagnostics, args.print.quiet);
-    let pictures = pictures(args, options, &loaded)?;
+    let pictures = pictures(args, options, &loaded, &report)?;
     let shown: Vec<(String, String)> = pictures
         .iter()
         .filter(|(name, _, _)| name == "report.png")
@@ -149,27 +153,22 @@ fn folder(args: &ReportArgs, options: &Options) -> Result<u8> {
     Ok(0)
 }
 
-/// File name, caption and content of every picture.
-type Picture = (String, String, Vec<u8>);
+#[cfg(feature = "charts")]
+use super::pictures::{pictures, svgs};
 
 #[cfg(not(feature = "charts"))]
-fn pictures(_: &ReportArgs, _: &Options, _: &Loaded<'_>) -> Result<Vec<Picture>> {
+fn pictures(
+    _: &ReportArgs,
+    _: &Options,
+    _: &Loaded<'_>,
+    _: &Report,
+) -> Result<Vec<(String, String, Vec<u8>)>> {
     Ok(Vec::new())
 }
 
 #[cfg(not(feature = "charts"))]
-fn svgs(_: &Loaded<'_>, _: &Options) -> Vec<(String, String)> {
-    Vec::new()
-}
-
-#[cfg(feature = "charts")]
-fn pictures(_: &ReportArgs, _: &Options, _: &Loaded<'_>) -> Result<Vec<Picture>> {
+fn svgs(_: &Loaded<'_>, _: &Options, _: &Report) -> Result<Vec<(String, String)>> {
     Ok(Vec::new())
-}
-
-#[cfg(feature = "charts")]
-fn svgs(_: &Loaded<'_>, _: &Options) -> Vec<(String, String)> {
-    Vec::new()
 }
 
 /// The listing of `ls`.
