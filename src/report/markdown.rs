@@ -123,7 +123,7 @@ fn facts(report: &Report, module: &ModuleReport, space: &SpaceReport) -> String 
             format!(
                 "`{}`{source}, point {} of {}",
                 code(&space.peak_instruction),
-                space.peak_point + 1,
+                space.peak_point,
                 space.point_count
             ),
         ));

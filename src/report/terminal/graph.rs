@@ -50,12 +50,12 @@ pub fn render_graph(bytes: &[u64], peak_point: usize, width: usize, style: Style
         out.push_str(&format!("{label:>axis$} {}\n", style.blue(bars.trim_end())));
     }
     let at = column_of(peak_point.min(bytes.len() - 1));
-    let mark = format!("▲ peak, point {} of {}", peak_point + 1, bytes.len());
+    let mark = format!("▲ peak, point {} of {}", peak_point, bytes.len());
     let room = columns.saturating_sub(at);
     let line = if mark.chars().count() <= room {
         format!("{}{mark}", " ".repeat(at))
     } else {
-        let text = format!("peak, point {} of {} ▲", peak_point + 1, bytes.len());
+        let text = format!("peak, point {} of {} ▲", peak_point, bytes.len());
         let indent = (at + 1).saturating_sub(text.chars().count());
         format!("{}{text}", " ".repeat(indent))
     };
