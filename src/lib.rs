@@ -26,3 +26,9 @@ pub mod proto {
         include!(concat!(env!("OUT_DIR"), "/xpeak.hlo.rs"));
     }
 }
+
+/// Out-of-memory text to data.
+pub mod oom;
+
+/// What to change: steps and the catalogue behind them.
+pub mod advise;

@@ -267,3 +267,65 @@ fn completions_and_manual_are_printed() {
     assert!(text(&xpeak(&["completions", "bash"]).stdout).contains("xpeak"));
     assert!(text(&xpeak(&["man"]).stdout).contains(".TH xpeak"));
 }
+
+#[test]
+fn triage_reads_text_and_tells_its_absence() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("job.log");
+    std::fs::write(&log, "INFO all is well\nstep 3 took 0.2 s\n").unwrap();
+    let o = xpeak(&["triage", log.to_str().unwrap(), "--format", "json"]);
+    assert_eq!(code(&o), 3);
+    let json: serde_json::Value = serde_json::from_slice(&o.stdout).unwrap();
+    assert_eq!(
+        (
+            json["reports"][0]["kind"].as_str(),
+            json["reports"][0]["oom"].as_bool()
+        ),
+        (Some("none"), Some(false))
+    );
+    let texts = common::sample_files(".txt");
+    let short = texts
+        .iter()
+        .find(|p| p.ends_with("tpu_e1000_short.txt"))
+        .unwrap();
+    let o = xpeak(&["triage", short.to_str().unwrap(), "--format", "json"]);
+    assert_eq!(code(&o), 0);
+    let json: serde_json::Value = serde_json::from_slice(&o.stdout).unwrap();
+    assert_eq!(json["reports"][0]["scenario"], "undetermined");
+    assert_eq!(json["reports"][0]["limit_bytes"], 16_911_433_728u64);
+}
+
+#[test]
+fn triage_joins_a_text_with_its_dump() {
+    let o = xpeak(&["triage", &sample("lm_v5e_oom"), "--format", "json"]);
+    assert_eq!(code(&o), 0, "{}", text(&o.stderr));
+    let json: serde_json::Value = serde_json::from_slice(&o.stdout).unwrap();
+    let joined = &json["joined"];
+    assert_eq!(joined["total"]["agrees"], true, "{joined}");
+    assert_eq!(joined["same_module"], true);
+    assert!(joined["groups"][0]["source"]
+        .as_str()
+        .unwrap()
+        .starts_with("train.py:"));
+    assert!(joined["advice"].as_array().unwrap().len() <= 7);
+    let flags = joined["flags"].as_array().unwrap();
+    assert!(flags
+        .iter()
+        .any(|f| f["name"] == "xla_tpu_rwb_fusion" && f["value"] == "true"));
+    let out = text(&xpeak(&["triage", &sample("lm_v5e_oom")]).stdout);
+    assert!(out.contains("every allocation of HBM"), "{out}");
+    for line in out.lines() {
+        assert!(unicode_width::UnicodeWidthStr::width(line) <= 80, "{line}");
+    }
+}
+
+#[test]
+fn explain_knows_every_finding() {
+    for kind in xpeak::analysis::FindingKind::ALL {
+        let o = xpeak(&["explain", kind.name()]);
+        assert_eq!(code(&o), 0, "{}", kind.name());
+        assert!(o.stdout.len() > 60, "{}", kind.name());
+    }
+    assert_eq!(code(&xpeak(&["explain"])), 0);
+    assert_eq!(code(&xpeak(&["explain", "moon"])), 2);
+}

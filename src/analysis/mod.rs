@@ -3,6 +3,7 @@
 mod finding;
 mod group;
 mod padding;
+mod padding_findings;
 mod peak;
 mod producer;
 mod rank;
@@ -16,6 +17,7 @@ pub use group::{base_name, buffer_groups, buffer_label, opcode, producer_of, Buf
 pub use padding::{
     better_shape, causes, padding_rows, BetterShape, PaddingCause, PaddingRow, ShapeChange,
 };
+pub use padding_findings::padding_findings;
 pub use peak::{peak_snapshot, PeakBuffer, PeakSnapshot};
 pub use producer::producer;
 pub use rank::{

@@ -33,6 +33,13 @@ pub enum Command {
     Report(ReportArgs),
     /// What is in a path: runs, hosts, modules, and what each file can and cannot answer
     Ls(LsArgs),
+    /// Read out-of-memory text: what ran out, what is largest, what to do next
+    Triage(TriageArgs),
+    /// Terms, findings, interventions and flags, offline
+    Explain {
+        /// What to explain [default: list the topics]
+        topic: Option<String>,
+    },
     /// Shell completions
     Completions(CompletionsArgs),
     /// The manual page, in roff
@@ -158,6 +165,37 @@ pub enum LsFormat {
     Text,
     /// For machines.
     Json,
+}
+
+/// Arguments of `triage`.
+#[derive(Debug, Args, Clone)]
+pub struct TriageArgs {
+    /// The text: a file, - for standard input, or a dump folder that holds it
+    #[arg(value_name = "FILE", default_value = "-")]
+    pub file: PathBuf,
+    /// Dump or profile of the same program
+    #[arg(long, value_name = "PATH")]
+    pub with: Vec<PathBuf>,
+    /// json for a machine, md for a ticket
+    #[arg(long, value_enum)]
+    pub format: Option<TriageFormat>,
+    /// Colours
+    #[arg(long, value_enum, default_value_t = ColorChoice::Auto, value_name = "WHEN")]
+    pub color: ColorChoice,
+    /// No warnings on standard error
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// Formats of `triage`, `whatif` and `plan`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TriageFormat {
+    /// For people.
+    Text,
+    /// For machines.
+    Json,
+    /// For a ticket.
+    Md,
 }
 
 /// Arguments of `completions`.

@@ -5,6 +5,7 @@ mod args;
 mod output;
 mod run;
 mod sink;
+mod triage;
 
 use std::process::ExitCode;
 

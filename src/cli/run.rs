@@ -13,6 +13,8 @@ pub(super) fn run(cli: Cli) -> Result<u8> {
         Some(Command::Summary(args)) => summary(args),
         Some(Command::Report(args)) => output::report(args),
         Some(Command::Ls(args)) => ls(args),
+        Some(Command::Triage(args)) => super::triage::triage(args),
+        Some(Command::Explain { topic }) => super::triage::explain(topic.as_deref()),
         Some(Command::Completions(args)) => completions(args.shell),
         Some(Command::Man) => man(),
     }

@@ -53,6 +53,7 @@ pub fn space_report(
         heap_peak_bytes: usage.heap_peak_bytes,
         allocated_bytes: usage.allocated_bytes,
         fragmentation_bytes: usage.fragmentation_bytes(),
+        is_address_union: usage.arenas.iter().any(|a| a.is_union),
         breakdown: Breakdown {
             parameter_bytes: usage.parameter_bytes,
             output_bytes: usage.output_bytes,

@@ -124,6 +124,9 @@ pub struct SpaceReport {
     pub allocated_bytes: u64,
     /// `allocated_bytes - peak_bytes`.
     pub fragmentation_bytes: u64,
+    /// Whether the heap is the union of live addresses (on-chip spaces whose buffers may overlap)
+    /// rather than the sum of sizes.
+    pub is_address_union: bool,
     /// Sums to `peak_bytes`.
     pub breakdown: Breakdown,
     /// Program point of the peak.
