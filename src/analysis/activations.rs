@@ -171,9 +171,7 @@ pub fn activation_findings(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<Finding>
 }
 
 fn total<'s>(group: impl IntoIterator<Item = &'s &'s SavedActivation>) -> u64 {
-    group
-        .into_iter()
-        .fold(0, |s, a| s.saturating_add(a.bytes))
+    group.into_iter().fold(0, |s, a| s.saturating_add(a.bytes))
 }
 
 fn line(ctx: &Context<'_, '_>, s: &SavedActivation) -> (u64, String) {
@@ -182,7 +180,12 @@ fn line(ctx: &Context<'_, '_>, s: &SavedActivation) -> (u64, String) {
     if let Some(n) = s.trip_count.filter(|&n| n > 1) {
         text += &format!(" = {n} x {}", units::bytes(s.bytes_per_iteration));
     }
-    if let Some(shape) = ctx.peak.buffers.get(s.peak_index).and_then(|b| b.shape.as_ref()) {
+    if let Some(shape) = ctx
+        .peak
+        .buffers
+        .get(s.peak_index)
+        .and_then(|b| b.shape.as_ref())
+    {
         text += &format!(", {shape}");
     }
     text += &format!(", {}{}", i.op_name, place(ctx, s.maker));
@@ -190,7 +193,9 @@ fn line(ctx: &Context<'_, '_>, s: &SavedActivation) -> (u64, String) {
 }
 
 fn ids(ctx: &Context<'_, '_>, group: &[&SavedActivation]) -> Vec<i64> {
-    let buffers = group.iter().filter_map(|s| ctx.peak.buffers.get(s.peak_index));
+    let buffers = group
+        .iter()
+        .filter_map(|s| ctx.peak.buffers.get(s.peak_index));
     buffer_ids(ctx, buffers.collect::<Vec<&PeakBuffer>>())
 }
 

@@ -40,8 +40,6 @@ pub fn top_level_arguments<'a>(program: &Program<'a>) -> Vec<&'a str> {
 /// `donate_argnames=(...)`.
 pub fn is_identifier(name: &str) -> bool {
     let mut chars = name.chars();
-    chars
-        .next()
-        .is_some_and(|c| c.is_alphabetic() || c == '_')
+    chars.next().is_some_and(|c| c.is_alphabetic() || c == '_')
         && chars.all(|c| c.is_alphanumeric() || c == '_')
 }

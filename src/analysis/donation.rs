@@ -346,7 +346,10 @@ fn judge(
         && in_place(ctx, graph, argument, output);
     if until > written || (until == written && !over) {
         let what = if until == written {
-            format!("{} reads the argument while it writes the output", name(reader))
+            format!(
+                "{} reads the argument while it writes the output",
+                name(reader)
+            )
         } else {
             format!(
                 "the argument is still read by {} after {} began to write the output",
@@ -369,7 +372,10 @@ fn judge(
         );
     }
     let reason = if over {
-        format!("{} reads it last and can write the output over it", name(reader))
+        format!(
+            "{} reads it last and can write the output over it",
+            name(reader)
+        )
     } else {
         format!(
             "last read by {}, before {} writes the output",

@@ -26,9 +26,7 @@ pub fn donation_findings(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<Finding> {
 }
 
 fn sum<'p>(pairs: impl IntoIterator<Item = &'p &'p DonationPair>) -> u64 {
-    pairs
-        .into_iter()
-        .fold(0, |s, p| s.saturating_add(p.bytes))
+    pairs.into_iter().fold(0, |s, p| s.saturating_add(p.bytes))
 }
 
 fn finding(ctx: &Context<'_, '_>, top: &str, pairs: &[&DonationPair]) -> Option<Finding> {
@@ -95,7 +93,11 @@ fn finding(ctx: &Context<'_, '_>, top: &str, pairs: &[&DonationPair]) -> Option<
         title,
         bytes,
         saving_bytes: if helps { saving_bytes } else { 0 },
-        saving: if helps { saving } else { SavingKind::UpperBound },
+        saving: if helps {
+            saving
+        } else {
+            SavingKind::UpperBound
+        },
         safety: Safety::Safe,
         evidence,
         action,

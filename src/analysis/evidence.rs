@@ -95,5 +95,9 @@ pub(super) fn buffer_ids<'b>(
 
 /// `1 buffer`, `3 buffers`.
 pub(super) fn counted(n: usize, one: &str, many: &str) -> String {
-    format!("{} {}", units::count(n as u64), if n == 1 { one } else { many })
+    format!(
+        "{} {}",
+        units::count(n as u64),
+        if n == 1 { one } else { many }
+    )
 }

@@ -50,9 +50,8 @@ pub fn all_findings(ctx: &Context<'_, '_>, graph: &Graph, extra: Vec<Finding>) -
 
 /// Sorts findings, each once.
 fn in_order(mut findings: Vec<Finding>) -> Vec<Finding> {
-    let overflow = |f: &Finding| {
-        f.kind == FindingKind::Capacity && f.severity == FindingSeverity::High
-    };
+    let overflow =
+        |f: &Finding| f.kind == FindingKind::Capacity && f.severity == FindingSeverity::High;
     findings.sort_by(|a, b| {
         let key = |f: &Finding| {
             (

@@ -155,7 +155,10 @@ fn is_upcast(ctx: &Context<'_, '_>, graph: &Graph, b: &PeakBuffer) -> bool {
             }
             // A product of 16-bit matrices that comes out as float32.
             "dot" | "convolution" => {
-                if operands.iter().all(|&o| is_half(module.shape(o).element_type)) {
+                if operands
+                    .iter()
+                    .all(|&o| is_half(module.shape(o).element_type))
+                {
                     return true;
                 }
             }

@@ -289,7 +289,10 @@ fn step_back(
                         .map(|&o| (o, path.to_vec())),
                 ),
                 "conditional" => {
-                    let branch = module.called(caller).iter().position(|&c| c == i.computation);
+                    let branch = module
+                        .called(caller)
+                        .iter()
+                        .position(|&c| c == i.computation);
                     todo.extend(
                         branch
                             .and_then(|b| module.operands(caller).get(b + 1))

@@ -131,7 +131,9 @@ fn idle_stretch<'c>(
     }
     uses.sort_unstable();
     let mut best = (0, 0, false);
-    let mut reached = uses.first().map_or(0, |u| if whole_program { 0 } else { u.1 });
+    let mut reached = uses
+        .first()
+        .map_or(0, |u| if whole_program { 0 } else { u.1 });
     for (n, (from, to)) in uses.into_iter().enumerate() {
         if from.saturating_sub(reached) > best.1 - best.0 {
             best = (reached, from, n == 0);
@@ -160,7 +162,10 @@ fn finding(
         return None;
     }
     let line = |i: &Idle<'_>| {
-        let source = i.buffer.instruction.map_or(String::new(), |x| place(ctx, x));
+        let source = i
+            .buffer
+            .instruction
+            .map_or(String::new(), |x| place(ctx, x));
         let text = format!(
             "{}: {}, idle from point {} to {} of {}{source}",
             name(ctx, i.buffer),

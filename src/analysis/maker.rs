@@ -20,12 +20,7 @@ pub struct Maker {
 }
 
 /// Finds what computed part `path` of `value`.
-pub fn maker_of(
-    program: &Program<'_>,
-    graph: &Graph,
-    value: InstructionId,
-    path: &[u32],
-) -> Maker {
+pub fn maker_of(program: &Program<'_>, graph: &Graph, value: InstructionId, path: &[u32]) -> Maker {
     let module = &program.module;
     let mut at = (value, path.to_vec());
     let mut stacked = None;
@@ -49,18 +44,24 @@ pub fn maker_of(
                         .and_then(|b| module.computation(b).root)
                         .map(|r| {
                             let names = names_of(program, graph, r, &path, 6);
-                            names.into_iter().find(|n| makes(module.instruction(n.0).opcode))
+                            names
+                                .into_iter()
+                                .find(|n| makes(module.instruction(n.0).opcode))
                         })
                         .unwrap_or_default()
                         .or_else(|| operand(0).map(|o| (o, path.clone()))),
                 }
             }
             "parameter" => match graph.caller_of(i.computation) {
-                Some(_) => names_of(program, graph, id, &path, 2).pop().filter(|n| n.0 != id),
+                Some(_) => names_of(program, graph, id, &path, 2)
+                    .pop()
+                    .filter(|n| n.0 != id),
                 None => None,
             },
             "get-tuple-element" | "tuple" | "bitcast" | "opt-barrier" => {
-                names_of(program, graph, id, &path, 2).pop().filter(|n| n.0 != id)
+                names_of(program, graph, id, &path, 2)
+                    .pop()
+                    .filter(|n| n.0 != id)
             }
             "copy" | "copy-start" | "copy-done" | "reshape" | "transpose" | "reduce-precision" => {
                 operand(0).map(|o| (o, Path::new()))

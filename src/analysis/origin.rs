@@ -8,13 +8,14 @@ use serde::Serialize;
 
 use super::activations::{saved_activations, SavedActivation};
 use super::arguments::argument_name;
+use super::donation::donation_candidates;
 use super::finding::Context;
-use super::flow::{reads_of, Path};
+use super::flow::{names_of, reads_of, Path};
 use super::graph::Graph;
 use super::maker::maker_of;
 use super::peak::PeakBuffer;
 use super::phase::{operation, phase, Phase};
-use crate::model::{AllocationKind, InstructionId, Shape};
+use crate::model::{AllocationId, AllocationKind, InstructionId, Shape};
 
 /// What a block of memory is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -80,17 +81,40 @@ pub fn origins(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<OriginLabel> {
         .map(|s| (s.peak_index, s))
         .collect();
     let weights = weights(ctx, graph);
+    let replaces: FxHashMap<AllocationId, InstructionId> = donation_candidates(ctx, graph)
+        .into_iter()
+        .map(|p| (p.output_allocation, p.parameter))
+        .collect();
+    let of_output = |b: &PeakBuffer| {
+        let p = *replaces.get(&b.allocation?)?;
+        let found = of_argument(ctx, p, &weights);
+        let name = argument_name(ctx.program, p);
+        (found.origin != Origin::Unknown).then(|| {
+            label(
+                found.origin,
+                format!("output in the place of argument {name}"),
+            )
+        })
+    };
     ctx.peak
         .buffers
         .iter()
         .enumerate()
-        .map(|(at, b)| match b.kind {
-            AllocationKind::Constant => label(Origin::Constants, "allocation of a constant"),
-            AllocationKind::Parameter | AllocationKind::Donated => argument(ctx, b, &weights),
+        .map(|(at, b)| match (b.kind, b.instruction) {
+            (AllocationKind::Constant, _) => label(Origin::Constants, "allocation of a constant"),
+            (AllocationKind::Parameter | AllocationKind::Donated, Some(p)) => {
+                of_argument(ctx, p, &weights)
+            }
+            (AllocationKind::Output, _) => {
+                of_output(b).unwrap_or_else(|| computed(ctx, graph, b, saved.get(&at), &weights))
+            }
             _ => computed(ctx, graph, b, saved.get(&at), &weights),
         })
         .collect()
 }
+
+/// A dimension smaller than this is not taken for a vocabulary.
+const SMALLEST_VOCABULARY: u64 = 1000;
 
 /// What is known of the weights.
 #[derive(Default)]
@@ -99,6 +123,8 @@ struct Weights {
     parameters: FxHashSet<InstructionId>,
     /// Dimensions of weights, with one's name.
     dimensions: FxHashMap<Vec<u64>, String>,
+    /// The larger dimensions of embedding tables: the vocabulary, or one device's part of it.
+    vocabulary: FxHashSet<u64>,
 }
 
 fn weights(ctx: &Context<'_, '_>, graph: &Graph) -> Weights {
@@ -115,6 +141,11 @@ fn weights(ctx: &Context<'_, '_>, graph: &Graph) -> Weights {
         let shape = module.shape(p);
         let name = argument_name(ctx.program, p);
         let by_name = by_argument_name(name);
+        if by_name == Some(Origin::EmbeddingsLogits) && shape.dimensions.len() == 2 {
+            let largest = shape.dimensions.iter().copied().max();
+            out.vocabulary
+                .extend(largest.filter(|&v| v >= SMALLEST_VOCABULARY));
+        }
         if by_name == Some(Origin::OptimizerState) || !shape.element_type.is_float() {
             continue;
         }
@@ -153,7 +184,9 @@ fn is_differentiated(
             match phase(i.op_name) {
                 Phase::Forward | Phase::Backward => return true,
                 // Copies and casts without a name of their own.
-                Phase::Other if i.op_name.is_empty() && seen.len() < 50 && seen.insert(r.reader) => {
+                Phase::Other
+                    if i.op_name.is_empty() && seen.len() < 50 && seen.insert(r.reader) =>
+                {
                     todo.push((r.reader, Path::new()));
                     todo.push((r.reader, vec![0]));
                 }
@@ -176,8 +209,15 @@ fn by_argument_name(name: &str) -> Option<Origin> {
     let words = words(name);
     let any = |list: &[&str]| words.iter().any(|w| list.contains(&w.as_str()));
     let part = |text: &str| words.iter().any(|w| w.contains(text));
-    if any(&["mu", "nu", "exp_avg", "exp_avg_sq", "momentum", "velocity", "ema"])
-        || part("opt_state")
+    if any(&[
+        "mu",
+        "nu",
+        "exp_avg",
+        "exp_avg_sq",
+        "momentum",
+        "velocity",
+        "ema",
+    ]) || part("opt_state")
         || any(&["opt", "optimizer", "adam"])
     {
         return Some(Origin::OptimizerState);
@@ -194,10 +234,7 @@ fn by_argument_name(name: &str) -> Option<Origin> {
     None
 }
 
-fn argument(ctx: &Context<'_, '_>, b: &PeakBuffer, weights: &Weights) -> OriginLabel {
-    let Some(p) = b.instruction else {
-        return label(Origin::Unknown, "no instruction");
-    };
+fn of_argument(ctx: &Context<'_, '_>, p: InstructionId, weights: &Weights) -> OriginLabel {
     let name = argument_name(ctx.program, p);
     if let Some(origin) = by_argument_name(name) {
         return label(origin, format!("argument name {name}"));
@@ -251,6 +288,28 @@ fn computed(
     if words(i.op_name).iter().any(|w| w.contains("cache")) {
         return label(Origin::KvCache, format!("operation {}", i.op_name));
     }
+    let dimensions = b.shape.as_ref().map(|s| &s.dimensions);
+    let weight = dimensions.and_then(|d| weights.dimensions.get(d));
+    let devices = ctx.program.module.device_count();
+    let is_vocabulary = |d: &u64| {
+        weights
+            .vocabulary
+            .iter()
+            .any(|v| d % v == 0 && d / v <= devices)
+    };
+    if weight.is_none() && dimensions.is_some_and(|d| d.iter().any(is_vocabulary)) {
+        return label(
+            Origin::EmbeddingsLogits,
+            "has a dimension of the size of an embedding table's rows",
+        );
+    }
+    if let Some(p) = cast_of(ctx, graph, maker, dimensions, weights) {
+        let name = argument_name(ctx.program, p);
+        return label(
+            Origin::Parameters,
+            format!("copy or cast of argument {name}"),
+        );
+    }
     if let Some(s) = saved {
         let kind = if s.checkpointed { "kept" } else { "held" };
         return label(
@@ -258,8 +317,6 @@ fn computed(
             format!("forward result {kind} for the backward pass: {}", i.op_name),
         );
     }
-    let dimensions = b.shape.as_ref().map(|s| &s.dimensions);
-    let weight = dimensions.and_then(|d| weights.dimensions.get(d));
     match (phase(i.op_name), weight) {
         (Phase::Backward, Some(w)) if !i.op_name.contains("rematted_computation") => label(
             Origin::Gradients,
@@ -277,8 +334,41 @@ fn computed(
             Origin::Activations,
             format!("made by the forward pass: {}", i.op_name),
         ),
+        _ if i.op_name.is_empty() => label(
+            Origin::Unknown,
+            format!("{} has no name of the framework's", i.name),
+        ),
         _ => label(Origin::Unknown, format!("operation {}", i.op_name)),
     }
+}
+
+/// The weight that an instruction copies or casts: it takes one of the same dimensions and nothing
+/// else that large.
+fn cast_of(
+    ctx: &Context<'_, '_>,
+    graph: &Graph,
+    maker: InstructionId,
+    dimensions: Option<&Vec<u64>>,
+    weights: &Weights,
+) -> Option<InstructionId> {
+    let module = &ctx.program.module;
+    let i = module.instruction(maker);
+    let operands = module.operands(maker);
+    if !matches!(i.opcode, "fusion" | "convert" | "copy") || operands.len() > 8 {
+        return None;
+    }
+    let of_size: Vec<InstructionId> = operands
+        .iter()
+        .copied()
+        .filter(|&o| Some(&module.shape(o).dimensions) == dimensions)
+        .collect();
+    let &[source] = of_size.as_slice() else {
+        return None;
+    };
+    names_of(ctx.program, graph, source, &[], 4)
+        .into_iter()
+        .map(|n| n.0)
+        .find(|n| weights.parameters.contains(n))
 }
 
 fn is_collective(opcode: &str) -> bool {

@@ -91,10 +91,16 @@ mod tests {
 
     #[test]
     fn scopes_are_the_users() {
-        assert_eq!(scope("jit(f)/jvp(Model)/layers_3/mlp/dot_general"), "Model/layers_3/mlp");
+        assert_eq!(
+            scope("jit(f)/jvp(Model)/layers_3/mlp/dot_general"),
+            "Model/layers_3/mlp"
+        );
         assert_eq!(scope("jit(f)/jvp()/while/body/closed_call/exp"), "");
         assert_eq!(scope("jit(f)/jvp(jit(log_softmax))/sub"), "");
         assert_eq!(scope_pattern("Model/layers_13/mlp"), "Model/layers_*/mlp");
-        assert_eq!(operation("jit(f)/jvp()/bsd,dhk->bshk/dot_general"), "dot_general");
+        assert_eq!(
+            operation("jit(f)/jvp()/bsd,dhk->bshk/dot_general"),
+            "dot_general"
+        );
     }
 }

@@ -72,12 +72,7 @@ fn carried_element(program: &Program<'_>, id: InstructionId) -> Option<u32> {
 }
 
 /// An integer constant behind tuples, copies and bitcasts.
-fn constant(
-    program: &Program<'_>,
-    graph: &Graph,
-    id: InstructionId,
-    path: &[u32],
-) -> Option<i64> {
+fn constant(program: &Program<'_>, graph: &Graph, id: InstructionId, path: &[u32]) -> Option<i64> {
     let mut at = (id, path.to_vec());
     for _ in 0..8 {
         let (id, path) = names_of(program, graph, at.0, &at.1, 8).pop()?;
@@ -102,7 +97,11 @@ fn scalar_literal(raw: &[u8]) -> Option<i64> {
         let small = !matches!(value, Value::Bytes(b) if b.len() > 16);
         if matches!(n, 4..=7) && small {
             drop(numbers(value, |v| {
-                let v = if n == 4 { i64::from(v as i32) } else { v as i64 };
+                let v = if n == 4 {
+                    i64::from(v as i32)
+                } else {
+                    v as i64
+                };
                 found.push(v);
             }));
         }
@@ -128,7 +127,10 @@ mod tests {
     fn the_back_ends_count_is_read() {
         let text = r#"{"known_trip_count":{"n":"12"},"known_init_step":{"init":"0"}}"#;
         assert_eq!(known_trip_count(text), Some(12));
-        assert_eq!(known_trip_count(r#"{"known_trip_count": {"n": 3}}"#), Some(3));
+        assert_eq!(
+            known_trip_count(r#"{"known_trip_count": {"n": 3}}"#),
+            Some(3)
+        );
         assert_eq!(known_trip_count(r#"{"known_trip_count":{"n":"x"}}"#), None);
         assert_eq!(known_trip_count("{}"), None);
     }
