@@ -291,3 +291,43 @@ fn origins_label_what_they_can() {
     let (logits, peak) = bytes_of("lm_v5p_whole_logits");
     assert!(logits[&Origin::EmbeddingsLogits] > peak / 2, "{logits:?}");
 }
+
+/// Damaged files give errors or findings, never a panic.
+#[test]
+fn damaged_programs_do_no_harm() {
+    let bytes = sample("mlp_scan_v4");
+    let mut state = 7u64;
+    let mut next = |n: usize| {
+        state = state
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        (state >> 33) as usize % n
+    };
+    let mut looked_at = 0;
+    for _ in 0..300 {
+        let mut damaged = bytes.clone();
+        for _ in 0..1 + next(20) {
+            let at = next(damaged.len());
+            damaged[at] = next(256) as u8;
+        }
+        let Ok(program) = decode_program(&damaged, HloContainer::Proto) else {
+            continue;
+        };
+        let Some(assignment) = program.assignment.as_ref() else {
+            continue;
+        };
+        let usage = space_usage(assignment, MemorySpace::HBM);
+        let peak = peak_snapshot(&program, &usage);
+        let ctx = Context {
+            program: &program,
+            usage: &usage,
+            peak: &peak,
+            capacity_bytes: Some(1 << 20),
+        };
+        let graph = Graph::new(&program);
+        let _ = all_findings(&ctx, &graph, Vec::new());
+        let _ = origins(&ctx, &graph);
+        looked_at += 1;
+    }
+    assert!(looked_at > 20, "{looked_at}");
+}

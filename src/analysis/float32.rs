@@ -154,13 +154,12 @@ fn is_upcast(ctx: &Context<'_, '_>, graph: &Graph, b: &PeakBuffer) -> bool {
                 todo.extend(operands.iter().map(|&o| (o, n)));
             }
             // A product of 16-bit matrices that comes out as float32.
-            "dot" | "convolution" => {
+            "dot" | "convolution"
                 if operands
                     .iter()
-                    .all(|&o| is_half(module.shape(o).element_type))
-                {
-                    return true;
-                }
+                    .all(|&o| is_half(module.shape(o).element_type)) =>
+            {
+                return true;
             }
             "bitcast" | "reshape" | "transpose" | "copy" | "copy-done" | "copy-start" => {
                 todo.extend(operands.iter().map(|&o| (o, None)));

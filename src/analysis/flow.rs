@@ -118,12 +118,10 @@ fn follow_root(
         return;
     };
     match module.instruction(caller).opcode {
-        "while" => {
-            if module.called(caller).first() == Some(&computation) {
-                todo.push((caller, path.to_vec()));
-                for c in runs(program, caller) {
-                    todo.extend(graph.parameter(c, 0).map(|p| (p, path.to_vec())));
-                }
+        "while" if module.called(caller).first() == Some(&computation) => {
+            todo.push((caller, path.to_vec()));
+            for c in runs(program, caller) {
+                todo.extend(graph.parameter(c, 0).map(|p| (p, path.to_vec())));
             }
         }
         "call" | "conditional" => todo.push((caller, path.to_vec())),

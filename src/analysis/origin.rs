@@ -295,7 +295,7 @@ fn computed(
         weights
             .vocabulary
             .iter()
-            .any(|v| d % v == 0 && d / v <= devices)
+            .any(|v| d.is_multiple_of(*v) && d / v <= devices)
     };
     if weight.is_none() && dimensions.is_some_and(|d| d.iter().any(is_vocabulary)) {
         return label(

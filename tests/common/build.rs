@@ -87,6 +87,21 @@ impl Build {
         self
     }
 
+    /// Makes an instruction a call of a computation added after it.
+    pub fn circle(mut self, name: &str, computation: &str) -> Self {
+        let (id, called) = (self.ids[name], self.computations[computation]);
+        let module = self.proto.hlo_module.get_or_insert_default();
+        let instructions = module
+            .computations
+            .iter_mut()
+            .flat_map(|c| &mut c.instructions);
+        for i in instructions.filter(|i| i.id == id) {
+            i.opcode = "call".into();
+            i.called_computation_ids = vec![called];
+        }
+        self
+    }
+
     fn place(&mut self, names: &[(&str, &[i64])], mut allocation: BufferAllocationProto) {
         let assignment = self.proto.buffer_assignment.get_or_insert_default();
         allocation.index = self.next_allocation;
