@@ -1,5 +1,6 @@
 //! Which donations save memory: rules on small programs, and promises against what the compiler
 //! did when the same program was compiled with donation.
+#![allow(clippy::unwrap_used)]
 
 #[path = "common/build.rs"]
 mod build;

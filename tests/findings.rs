@@ -1,4 +1,5 @@
 //! Each kind of finding on programs that show it and on programs that must not.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 

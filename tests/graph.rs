@@ -1,4 +1,5 @@
 //! The flattened program order against the compiler's own heap simulator traces.
+#![allow(clippy::unwrap_used)]
 
 #[path = "common/build.rs"]
 mod build;

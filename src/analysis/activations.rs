@@ -127,6 +127,8 @@ fn backward_reader(
         let backward = reads
             .iter()
             .map(|r| r.reader)
+            // A loop only carries; what reads is in its body.
+            .filter(|&r| module.instruction(r).opcode != "while")
             .find(|&r| phase(module.instruction(r).op_name) == Phase::Backward);
         if backward.is_some() || looked_at > MAX_READERS {
             return backward;

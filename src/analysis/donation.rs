@@ -62,7 +62,7 @@ struct Argument {
 type Class = (String, u64);
 
 /// Names followed for one output at most.
-const MAX_NAMES: usize = 1000;
+const MAX_NAMES: usize = 200;
 
 /// Every argument that fits an output, by parameter number. Arguments that are donated already,
 /// or offered for donation, are left out.
@@ -125,6 +125,7 @@ fn free_arguments(ctx: &Context<'_, '_>) -> Vec<(Class, Argument)> {
                 .map(|d| (d.parameter_number, d.parameter_index.as_slice())),
         )
         .collect();
+    let mut shapes: FxHashMap<InstructionId, Shape> = FxHashMap::default();
     let mut out = Vec::new();
     for id in assignment.allocation_ids() {
         let a = assignment.allocation(id);
@@ -138,7 +139,9 @@ fn free_arguments(ctx: &Context<'_, '_>) -> Vec<(Class, Argument)> {
         let Some(&parameter) = parameters.get(&number) else {
             continue;
         };
-        let shape = module.shape(parameter);
+        let shape = shapes
+            .entry(parameter)
+            .or_insert_with(|| module.shape(parameter));
         let Some(leaf) = shape.leaf(&a.parameter_index).filter(|s| !s.is_tuple()) else {
             continue;
         };

@@ -129,7 +129,7 @@ fn follow_root(
     }
 }
 
-/// Follows a use that only renames; false if it is a real read.
+/// Follows a use that renames; false if it is (also) a read.
 fn follow_use(
     program: &Program<'_>,
     graph: &Graph,
@@ -161,6 +161,8 @@ fn follow_use(
                 todo.extend(graph.parameter(c, 0).map(|p| (p, path.to_vec())));
             }
             todo.push((user, path.to_vec()));
+            // Whether its body reads it or not, a loop holds what it carries until its end.
+            return false;
         }
         "call" => {
             let Some(&c) = module.called(user).first() else {

@@ -1,5 +1,5 @@
 //! Small programs made in memory, for tests: every array is `f32[1024]` of 4096 bytes.
-#![allow(dead_code)]
+#![allow(dead_code, clippy::unwrap_used)]
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
 //! Reading the sample programs, for tests.
-#![allow(dead_code)]
+#![allow(dead_code, clippy::unwrap_used)]
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
