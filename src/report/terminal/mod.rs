@@ -164,8 +164,7 @@ fn headline(space: &SpaceReport, device: &DeviceEntry, options: &TerminalOptions
         }
         facts.push(format!(
             "point {} of {}",
-            space.peak_point,
-            space.point_count
+            space.peak_point, space.point_count
         ));
         let label = format!("{:<10} ", "peak at");
         let room = options.width.saturating_sub(label.len());
