@@ -24,12 +24,17 @@ mod padding_findings;
 mod peak;
 mod phase;
 mod producer;
+mod provenance;
 mod rank;
+mod redundancy;
 mod replay;
+mod replication;
+mod sharding_findings;
 mod space;
 mod tree;
 mod trip;
 mod union;
+mod witness;
 
 pub use activations::{activation_findings, saved_activations, SavedActivation};
 pub use arguments::{argument_name, top_level, top_level_arguments};
@@ -57,7 +62,11 @@ pub use producer::producer;
 pub use rank::{
     long_held, rank_by, rank_by_element_type, rank_by_opcode, rank_by_source, HeldRow, RankRow,
 };
+pub use redundancy::{replication_summary, RedundantRow, ReplicationSummary};
 pub use replay::{last_names, range_names, replay, LiveRange, Replay};
+pub use replication::{meshes_of, BufferReplication, DeviceClasses, DeviceClassesId, Replication};
+pub use sharding_findings::unsharded_findings;
 pub use space::{space_usage, ArenaUsage, SpaceUsage};
 pub use tree::{argument_path, scope_tree, scopes, ScopeNode};
 pub use trip::trip_count;
+pub use witness::{global_shape_witness, Witness};
