@@ -3,7 +3,7 @@
 use super::args::{terminal_width, Cli, Command, LsArgs, LsFormat, SummaryArgs};
 use super::{output, sink};
 use crate::error::{Diagnostic, Error, Result, Severity};
-use crate::report::{inventory, load, render_terminal, TerminalOptions};
+use crate::report::{inventory, load, render_terminal, Detail, TerminalOptions};
 use crate::source::Sources;
 
 /// Runs a command; the process's exit code.
@@ -21,7 +21,8 @@ pub(super) fn run(cli: Cli) -> Result<u8> {
 }
 
 fn summary(args: SummaryArgs) -> Result<u8> {
-    let options = args.input.options()?;
+    let mut options = args.input.options()?;
+    options.detail = Detail::FirstModule;
     let sources = Sources::open(&args.input.paths)?;
     let loaded = load(&sources, &options)?;
     let report = loaded.report(&options);

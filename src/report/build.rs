@@ -7,6 +7,7 @@ use super::schema::{
     BetterShapeEntry, Breakdown, BufferEntry, GroupEntry, HeldEntry, LiveEntry, PaddingCauseEntry,
     PaddingEntry, RankEntry, Rankings, ScopeEntry, ShapeEntry, ShapesOnly, SpaceReport, Timeline,
 };
+use crate::analysis::SpaceUsage;
 use crate::analysis::{
     base_name, buffer_label, long_held, opcode, producer, producer_of, rank_by_element_type,
     rank_by_opcode, rank_by_source, BetterShape, Context, PeakBuffer, RankRow, ScopeNode,
@@ -43,12 +44,32 @@ pub fn space_report(
         .instruction
         .map(|i| program.module.instruction(i));
     let unpadded = analysis.peak.unpadded_bytes().min(usage.peak_bytes());
+    let buffers = analysis.peak.buffers.iter();
     Some(SpaceReport {
+        peak_unpadded_bytes: unpadded,
+        padding_bytes: usage.peak_bytes() - unpadded,
+        peak_instruction: analysis.peak.instruction_name.clone(),
+        peak_op_name: peak_instruction.map_or_else(String::new, |i| i.op_name.to_owned()),
+        peak_source: analysis
+            .peak
+            .instruction
+            .and_then(|i| program.module.source_of(i)),
+        buffers: buffers.map(|b| buffer_entry(&ctx, assignment, b)).collect(),
+        groups: groups(&ctx, analysis),
+        rankings: rankings(&ctx, assignment, analysis),
+        timeline: with_timeline.then(|| timeline(program, assignment, analysis)),
+        ..space_totals(usage)
+    })
+}
+
+/// The totals of a space alone: no buffers, padding unknown (as if there were none).
+pub fn space_totals(usage: &SpaceUsage) -> SpaceReport {
+    SpaceReport {
         color: usage.space.0,
         name: usage.space.name(),
         peak_bytes: usage.peak_bytes(),
-        peak_unpadded_bytes: unpadded,
-        padding_bytes: usage.peak_bytes() - unpadded,
+        peak_unpadded_bytes: usage.peak_bytes(),
+        padding_bytes: 0,
         indefinite_bytes: usage.indefinite_bytes,
         heap_peak_bytes: usage.heap_peak_bytes,
         allocated_bytes: usage.allocated_bytes,
@@ -63,24 +84,16 @@ pub fn space_report(
         },
         peak_point: usage.peak_point(),
         point_count: usage.point_count(),
-        peak_instruction: analysis.peak.instruction_name.clone(),
-        peak_op_name: peak_instruction.map_or_else(String::new, |i| i.op_name.to_owned()),
-        peak_source: analysis
-            .peak
-            .instruction
-            .and_then(|i| program.module.source_of(i)),
-        buffers: analysis
-            .peak
-            .buffers
-            .iter()
-            .map(|b| buffer_entry(&ctx, assignment, b))
-            .collect(),
-        groups: groups(&ctx, analysis),
+        peak_instruction: String::new(),
+        peak_op_name: String::new(),
+        peak_source: None,
+        buffers: Vec::new(),
+        groups: Vec::new(),
         findings: Vec::new(),
-        rankings: rankings(&ctx, assignment, analysis),
+        rankings: Rankings::default(),
         replication: None,
-        timeline: with_timeline.then(|| timeline(program, assignment, analysis)),
-    })
+        timeline: None,
+    }
 }
 
 fn buffer_entry(

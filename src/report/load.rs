@@ -1,9 +1,11 @@
 //! Sources → decoded programs with their analyses → the report. The one place that knows the
 //! whole way.
 
-use super::build::{shapes_only, space_report};
+use super::build::{shapes_only, space_report, space_totals};
+use super::enrich::enrich;
 use super::module::SpaceAnalysis;
 use super::schema::{DeviceEntry, ModuleReport, Report, Tool, SCHEMA_VERSION};
+use crate::analysis::space_usage;
 use crate::decode::{damaged, decode_program};
 use crate::error::{Diagnostic, Error, Result, Severity};
 use crate::model::{capacity_of, MemorySpace, Program};
@@ -23,6 +25,17 @@ pub struct Options {
     pub capacity_bytes: Option<u64>,
     /// Whether the report carries memory at every program point.
     pub timeline: bool,
+    /// How much of the modules that text formats only list is worked out.
+    pub detail: Detail,
+}
+
+/// How much of a report is worked out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// Every module and every space in full.
+    Full,
+    /// The first module's chosen space in full; of the rest the totals alone.
+    FirstModule,
 }
 
 impl Default for Options {
@@ -33,6 +46,7 @@ impl Default for Options {
             space: MemorySpace::HBM,
             capacity_bytes: None,
             timeline: false,
+            detail: Detail::Full,
         }
     }
 }
@@ -231,7 +245,8 @@ impl Loaded<'_> {
                     sources.push(m.source.label.clone());
                     sources.len() - 1
                 });
-            modules.push(self.module_report(m, source_index, options, &mut diagnostics));
+            let first = modules.is_empty();
+            modules.push(self.module_report(m, source_index, first, options, &mut diagnostics));
         }
         Report {
             schema_version: SCHEMA_VERSION,
@@ -250,8 +265,9 @@ impl Loaded<'_> {
         &self,
         m: &LoadedModule<'_>,
         source_index: usize,
+        first: bool,
         options: &Options,
-        _diagnostics: &mut Vec<Diagnostic>,
+        diagnostics: &mut Vec<Diagnostic>,
     ) -> ModuleReport {
         let program = &m.program;
         let spaces = program
@@ -259,18 +275,30 @@ impl Loaded<'_> {
             .as_ref()
             .map(|a| a.spaces())
             .unwrap_or_default();
+        let full = options.detail == Detail::Full || first;
+        let capacity = self.device.hbm_capacity_bytes;
         let memory_spaces = spaces
             .into_iter()
             .filter_map(|space| {
-                let other;
-                let analysis = match &m.analysis {
-                    Some(a) if a.usage.space == space => a,
-                    _ => {
-                        other = SpaceAnalysis::new(program, space)?;
-                        &other
-                    }
-                };
-                space_report(program, analysis, options.timeline)
+                if let Some(a) = m
+                    .analysis
+                    .as_ref()
+                    .filter(|a| a.usage.space == space && full)
+                {
+                    let mut report = space_report(program, a, options.timeline)?;
+                    let capacity = capacity.filter(|_| space == MemorySpace::HBM);
+                    enrich(&mut report, m, a, capacity, diagnostics);
+                    return Some(report);
+                }
+                if options.detail == Detail::FirstModule {
+                    let usage = space_usage(program.assignment.as_ref()?, space);
+                    return Some(space_totals(&usage));
+                }
+                space_report(
+                    program,
+                    &SpaceAnalysis::new(program, space)?,
+                    options.timeline,
+                )
             })
             .collect();
         let module = &program.module;

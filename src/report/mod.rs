@@ -3,6 +3,7 @@
 
 mod build;
 mod csv;
+mod enrich;
 mod html;
 mod inventory;
 mod join;
@@ -21,7 +22,7 @@ pub use html::render_html;
 pub use inventory::{inventory, FileEntry, Inventory, ModuleEntry};
 pub use join::{flags_in_force, join, FlagInForce, Joined, JoinedGroup, Reconciliation};
 pub use joined_text::{render_joined, render_joined_markdown};
-pub use load::{load, Loaded, LoadedModule, Options};
+pub use load::{load, Detail, Loaded, LoadedModule, Options};
 pub use markdown::{render_markdown, table as markdown_table, MarkdownOptions};
 pub use module::SpaceAnalysis;
 pub use schema::*;
