@@ -1,9 +1,15 @@
 //! What fills TPU and GPU memory at the peak of a JAX/XLA program, why, and what to change.
 
 pub mod analysis;
+#[cfg(feature = "charts")]
+pub mod chart;
+#[cfg(feature = "cli")]
+pub mod cli;
 pub mod decode;
 mod error;
 pub mod model;
+pub mod report;
+pub mod source;
 pub mod units;
 
 pub use error::{Diagnostic, Error, Result, Severity};
@@ -20,3 +26,9 @@ pub mod proto {
         include!(concat!(env!("OUT_DIR"), "/xpeak.hlo.rs"));
     }
 }
+
+/// Out-of-memory text to data.
+pub mod oom;
+
+/// What to change: steps and the catalogue behind them.
+pub mod advise;

@@ -28,7 +28,7 @@ pub struct XProgram<'a> {
     /// Name without the program id, `jit_step`.
     pub name: &'a str,
     /// Program id.
-    pub program_id: i64,
+    pub program_id: u64,
     /// Serialized HloProto.
     pub hlo: &'a [u8],
 }
@@ -259,7 +259,7 @@ fn program<'a>(entry: &'a [u8], stat_names: &[(u64, &str)]) -> WireResult<Option
     }
     Ok(hlo.map(|hlo| XProgram {
         name: without_program_id(name),
-        program_id: program_id.unwrap_or(key) as i64,
+        program_id: program_id.unwrap_or(key),
         hlo,
     }))
 }
