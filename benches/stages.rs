@@ -3,6 +3,8 @@
 //!
 //! `cargo bench --bench stages`
 
+#![allow(clippy::unwrap_used)]
+
 use std::path::Path;
 
 use divan::counter::BytesCount;

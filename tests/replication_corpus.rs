@@ -328,7 +328,7 @@ fn an_old_compilers_program_is_followed_too() {
         return;
     };
     case.look(true, |s| {
-        assert!(s.findings[0].title.contains("bf16[8,8,2048,2048]"));
+        assert!(s.findings[0].title.contains("[8,8,2048,2048]"));
         assert_eq!(s.summary.rows[0].distinct_copies, 2);
     });
 }

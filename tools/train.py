@@ -165,3 +165,17 @@ def point_cloud(devices, points=1 << 18, width=64):
         return pooled.astype(features.dtype), moved
 
     return pool, (array(mesh, (points, 3), jnp.float32), array(mesh, (points, width), jnp.bfloat16), array(mesh, (points,), jnp.int32)), {}
+
+
+def attend(devices, data=4, batch=32, length=1024, heads=8, head=128, debug=False):
+    """Attention, the batch split over data; `debug` leaves a jax.debug.print of the weights in."""
+    mesh = grid(devices, data=data)
+
+    def attention(q, k, v):
+        scores = jnp.einsum("bthd,bshd->bhts", q, k).astype(jnp.float32) * head ** -0.5
+        probs = jax.nn.softmax(scores, axis=-1).astype(q.dtype)
+        if debug:
+            jax.debug.print("attention {probs}", probs=probs)
+        return jnp.einsum("bhts,bshd->bthd", probs, v)
+
+    return attention, [array(mesh, (batch, length, heads, head), jnp.bfloat16, "data")] * 3, {}

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::finding::Context;
+use super::group::{buffer_label, producer_of};
 use super::peak::PeakBuffer;
 use super::provenance::Provenance;
 use super::replication::{DeviceClassesId, Replication};
@@ -41,6 +42,10 @@ pub struct RedundantRow {
     pub shape: String,
     /// Dimensions of that shape, per device.
     pub dimensions: Vec<u64>,
+    /// Dimensions of the operation that computes it, where they are the last ones of
+    /// `dimensions`: in a loop that stacks its results, those have one more in front. Else
+    /// `dimensions`.
+    pub made_dimensions: Vec<u64>,
     /// Where in the user's code: `model.py:42`; empty if the file does not say.
     pub where_: String,
     /// What their allocations are for.
@@ -65,7 +70,7 @@ pub struct RedundantRow {
     pub annotated_whole: bool,
     /// Their partition of the devices.
     pub classes: DeviceClassesId,
-    /// First instruction of the group.
+    /// What computes the first of them.
     pub instruction: Option<InstructionId>,
     /// Logical buffers, by the compiler's number, largest first.
     pub buffer_ids: Vec<i64>,
@@ -103,9 +108,12 @@ pub fn replication_summary(ctx: &Context<'_, '_>, r: &Replication) -> Replicatio
         let gathered = gathered_argument(ctx, &origins, b);
         let label = match gathered {
             Some(p) => ctx.program.module.instruction(p).op_name.to_owned(),
-            None => label(ctx, &origins, b),
+            None => buffer_label(ctx, b),
         };
-        let bitcasts_meet = b.kind == AllocationKind::Temporary && !ctx.op_name(b).is_empty();
+        let made_by = producer_of(ctx, b);
+        let is_named =
+            made_by.is_some_and(|i| !ctx.program.module.instruction(i).op_name.is_empty());
+        let bitcasts_meet = b.kind == AllocationKind::Temporary && is_named;
         let whole = annotation.is_some_and(|s| s.is_fully_replicated(r.num_partitions()));
         let key = Key {
             bare_argument,
@@ -128,7 +136,8 @@ pub fn replication_summary(ctx: &Context<'_, '_>, r: &Replication) -> Replicatio
                 .shape
                 .as_ref()
                 .map_or(Vec::new(), |s| s.dimensions.clone()),
-            where_: place(ctx, b),
+            made_dimensions: made_dimensions(ctx, b, made_by),
+            where_: place(ctx, made_by),
             kind: b.kind,
             count: 0,
             bytes: 0,
@@ -140,7 +149,7 @@ pub fn replication_summary(ctx: &Context<'_, '_>, r: &Replication) -> Replicatio
             gathered: gathered.is_some(),
             annotated_whole: whole,
             classes,
-            instruction: b.instruction,
+            instruction: made_by,
             buffer_ids: Vec::new(),
         });
         row.label = merged(&row.label, &label);
@@ -149,6 +158,7 @@ pub fn replication_summary(ctx: &Context<'_, '_>, r: &Replication) -> Replicatio
             if s.dimensions.len() < row.dimensions.len() {
                 row.shape = plain_shape(b);
                 row.dimensions.clone_from(&s.dimensions);
+                row.made_dimensions = made_dimensions(ctx, b, made_by);
             }
         }
         row.count += 1;
@@ -262,28 +272,6 @@ fn annotation<'r>(
     }
 }
 
-/// Argument name or op name; of a loop's state the loop's; of another unnamed operation the
-/// instruction's name without its number.
-fn label(ctx: &Context<'_, '_>, origins: &Provenance<'_, '_>, b: &PeakBuffer) -> String {
-    let named = ctx.op_name(b);
-    if !named.is_empty() {
-        return named.to_owned();
-    }
-    let module = &ctx.program.module;
-    let caller = b
-        .instruction
-        .map(|i| module.instruction(i))
-        .filter(|i| i.opcode == "parameter")
-        .and_then(|i| origins.caller(i.computation))
-        .map_or("", |i| module.instruction(i).op_name);
-    if !caller.is_empty() {
-        return caller.to_owned();
-    }
-    let name = b.instruction.map_or("", |i| module.instruction(i).name);
-    name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.')
-        .to_owned()
-}
-
 fn plain_shape(b: &PeakBuffer) -> String {
     b.shape.as_ref().map_or_else(String::new, |s| {
         let mut bare = s.clone();
@@ -292,8 +280,27 @@ fn plain_shape(b: &PeakBuffer) -> String {
     })
 }
 
-fn place(ctx: &Context<'_, '_>, b: &PeakBuffer) -> String {
-    b.instruction
+fn made_dimensions(
+    ctx: &Context<'_, '_>,
+    b: &PeakBuffer,
+    made_by: Option<InstructionId>,
+) -> Vec<u64> {
+    let Some(held) = &b.shape else {
+        return Vec::new();
+    };
+    let made = made_by.map(|i| ctx.program.module.shape(i));
+    let made = made.filter(|m| !m.is_tuple()).map(|m| m.dimensions);
+    let stripped = made.map(|m| match m.split_first() {
+        Some((1, rest)) if m.len() == held.dimensions.len() => rest.to_vec(),
+        _ => m,
+    });
+    stripped
+        .filter(|m| !m.is_empty() && held.dimensions.ends_with(m))
+        .unwrap_or_else(|| held.dimensions.clone())
+}
+
+fn place(ctx: &Context<'_, '_>, made_by: Option<InstructionId>) -> String {
+    made_by
         .and_then(|i| ctx.program.module.source_of(i))
         .map_or_else(String::new, |s| {
             let file = s.file.rsplit('/').next().unwrap_or_default();

@@ -3,9 +3,11 @@
 //! (`redundant_copies`). Below one hundredth of the peak nothing is said; of arguments that were
 //! gathered for use, below one twentieth.
 
+use std::collections::BTreeMap;
+
 use super::finding::{Context, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
 use super::redundancy::{replication_summary, RedundantRow, ReplicationSummary};
-use super::replication::Replication;
+use super::replication::{DeviceClassesId, Replication};
 use crate::model::{AllocationKind, MeshAxis};
 use crate::units;
 
@@ -30,6 +32,7 @@ pub fn unsharded_findings(ctx: &Context<'_, '_>, r: &Replication) -> Vec<Finding
         .map(|row| finding(ctx, r, &summary, row))
         .collect();
     out.extend(small_arguments(&summary, threshold));
+    out.extend(small_copies(&summary, threshold));
     out.sort_by(|a, b| {
         (std::cmp::Reverse(a.saving_bytes), a.kind, &a.title).cmp(&(
             std::cmp::Reverse(b.saving_bytes),
@@ -128,10 +131,14 @@ fn action(r: &Replication, row: &RedundantRow) -> String {
     }
     // Only a tensor that is whole on every device shows its global dimensions here.
     let whole = row.distinct_copies == 1;
+    let dimensions = match row.kind {
+        AllocationKind::Temporary => &row.made_dimensions,
+        _ => &row.dimensions,
+    };
     let spec = if whole {
-        partition_spec(&row.dimensions, &axes, copies)
+        partition_spec(dimensions, &axes, copies)
     } else {
-        one_more_axis(&row.dimensions, &axes, copies)
+        one_more_axis(dimensions, &axes, copies)
     };
     let Some(spec) = spec else {
         return format!(
@@ -215,7 +222,11 @@ fn one_more_axis(dimensions: &[u64], axes: &[MeshAxis], copies: u64) -> Option<S
     };
     let d = largest_divisible(dimensions, size)?;
     let n = dimensions.get(d)?;
-    Some(format!("over {name} along dimension {d} ({n} on a device)"))
+    let words: Vec<String> = dimensions.iter().map(u64::to_string).collect();
+    Some(format!(
+        "over {name} along dimension {d} of [{}] ({n} on a device)",
+        words.join(",")
+    ))
 }
 
 fn largest_divisible(dimensions: &[u64], by: u64) -> Option<usize> {
@@ -234,36 +245,80 @@ fn small_arguments(summary: &ReplicationSummary, threshold: u64) -> Option<Findi
         .iter()
         .filter(|r| r.annotated_whole && r.redundant_bytes <= threshold)
         .collect();
-    let sum = |f: fn(&RedundantRow) -> u64| small.iter().fold(0u64, |s, r| s.saturating_add(f(r)));
-    let (bytes, saving) = (sum(|r| r.bytes), sum(|r| r.redundant_bytes));
-    if small.len() < 2 || saving <= threshold {
+    let mut f = together(summary, threshold, &small)?;
+    f.kind = FindingKind::Unsharded;
+    f.title = format!(
+        "{} smaller arguments and results are not sharded: {} together, the same on all {} devices",
+        count(&small),
+        units::bytes(f.bytes),
+        summary.devices
+    );
+    f.action = "Give them a PartitionSpec over the mesh in in_shardings and out_shardings (for parameters: fully sharded data parallelism).".to_owned();
+    Some(f)
+}
+
+/// Other copies that are small one by one and not together, by what they are replicated over.
+fn small_copies(summary: &ReplicationSummary, threshold: u64) -> Vec<Finding> {
+    let mut by_axes: BTreeMap<DeviceClassesId, Vec<&RedundantRow>> = BTreeMap::new();
+    for row in &summary.rows {
+        let small = row.redundant_bytes <= threshold;
+        if small && !row.annotated_whole && !row.gathered {
+            by_axes.entry(row.classes).or_default().push(row);
+        }
+    }
+    by_axes
+        .values()
+        .filter_map(|small| {
+            let mut f = together(summary, threshold, small)?;
+            let axes = small.first().and_then(|r| r.axes.clone())?;
+            f.title = format!(
+                "{} smaller tensors: {} together, the same along {axes}",
+                count(small),
+                units::bytes(f.bytes)
+            );
+            f.action = format!("Shard them over {axes} as well: a jax.lax.with_sharding_constraint on the values they are computed from usually carries over to them.");
+            Some(f)
+        })
+        .collect()
+}
+
+fn count(rows: &[&RedundantRow]) -> String {
+    units::count(rows.iter().map(|r| r.count as u64).sum())
+}
+
+/// A finding on several rows, if they are worth one together.
+fn together(
+    summary: &ReplicationSummary,
+    threshold: u64,
+    rows: &[&RedundantRow],
+) -> Option<Finding> {
+    let sum = |f: fn(&RedundantRow) -> u64| rows.iter().fold(0u64, |s, r| s.saturating_add(f(r)));
+    let saving_bytes = sum(|r| r.redundant_bytes);
+    if rows.len() < 2 || saving_bytes <= threshold {
         return None;
     }
-    let count: usize = small.iter().map(|r| r.count).sum();
-    let mut evidence: Vec<String> = small
+    let mut evidence: Vec<String> = rows
         .iter()
         .take(MAX_LISTED)
         .map(|r| format!("{} {}: {}", r.label, r.shape, units::bytes(r.bytes)))
         .collect();
-    if small.len() > MAX_LISTED {
-        evidence.push(format!("and {} more", small.len() - MAX_LISTED));
+    if rows.len() > MAX_LISTED {
+        evidence.push(format!("and {} more", rows.len() - MAX_LISTED));
     }
     Some(Finding {
-        kind: FindingKind::Unsharded,
-        severity: FindingSeverity::of_share(saving, summary.peak_bytes),
-        title: format!(
-            "{} smaller arguments and results are not sharded: {} together, the same on all {} devices",
-            units::count(count as u64),
-            units::bytes(bytes),
-            summary.devices
-        ),
-        bytes,
-        saving_bytes: saving,
+        kind: FindingKind::RedundantCopies,
+        severity: FindingSeverity::of_share(saving_bytes, summary.peak_bytes),
+        title: String::new(),
+        bytes: sum(|r| r.bytes),
+        saving_bytes,
         saving: SavingKind::UpperBound,
         safety: Safety::ChangesSpeed,
         evidence,
-        action: "Give them a PartitionSpec over the mesh in in_shardings and out_shardings (for parameters: fully sharded data parallelism).".to_owned(),
-        buffer_ids: small.iter().flat_map(|r| r.buffer_ids.iter().copied()).collect(),
+        action: String::new(),
+        buffer_ids: rows
+            .iter()
+            .flat_map(|r| r.buffer_ids.iter().copied())
+            .collect(),
         links: LINKS.iter().map(|&l| l.to_owned()).collect(),
     })
 }
@@ -304,7 +359,7 @@ mod tests {
         assert_eq!(partition_spec(&[], &mesh, 8), None);
         assert_eq!(
             one_more_axis(&[8, 2048], &axes(&[("tp", 2)]), 2).as_deref(),
-            Some("over `tp` along dimension 1 (2048 on a device)")
+            Some("over `tp` along dimension 1 of [8,2048] (2048 on a device)")
         );
     }
 }

@@ -85,7 +85,7 @@ pub fn decode_xspace(bytes: &[u8]) -> WireResult<XSpace<'_>> {
     let mut out = XSpace::default();
     let mut walk = fields_of_truncated(bytes);
     let mut index = 0;
-    while let Some(field) = walk.next() {
+    for field in walk.by_ref() {
         match field {
             Ok((1, Value::Bytes(b))) => {
                 plane(b, &mut out, index);
