@@ -3,8 +3,10 @@
 //! In: a program and the use of one memory space. Out: every pair of an argument and an output
 //! that fit each other (shape, type, layout, size, space), with whether donating would save
 //! memory. It saves exactly the output's bytes if nothing of the output, and nothing else that
-//! the compiler put into its memory, is written before the argument was last read. Otherwise the
-//! compiler has to keep both: what the outputs shrink, the temporaries grow.
+//! the compiler put into its memory, is written before the argument was last read. It may save if
+//! the compiler could run things in another order or place. Where a loop reads the old value while
+//! it writes the new one, or a reader needs both, the compiler has to keep both: what the outputs
+//! shrink, the temporaries grow.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +35,8 @@ pub struct DonationPair {
     pub bytes: u64,
     /// Whether donating saves exactly `bytes` of what must fit.
     pub effective: bool,
-    /// Whether donating may save up to `bytes`; true for every effective pair.
+    /// Whether donating may save up to `bytes`, given another order or place of things; true for
+    /// every effective pair.
     pub may_save: bool,
     /// Why, or why not.
     pub reason: String,
@@ -320,6 +323,65 @@ fn in_place(ctx: &Context<'_, '_>, graph: &Graph, argument: &Argument, output: &
     !operands.is_empty() && can_write_over(ctx.program, graph, *writer, &operands, path)
 }
 
+/// Late readers and instructions behind one that are looked at.
+const MAX_LATE_READERS: usize = 16;
+const MAX_BEHIND: usize = 2000;
+
+/// Why an argument has to be read after the output began to be written, in whatever order the
+/// program runs: in a common loop, or because the reader needs the output.
+fn unavoidable(
+    ctx: &Context<'_, '_>,
+    graph: &Graph,
+    argument: &Argument,
+    output: &Output,
+    written: u32,
+) -> Option<String> {
+    let module = &ctx.program.module;
+    let name = |i: InstructionId| module.instruction(i).name;
+    let late = argument.reads.reads.iter().filter(|r| r.until > written);
+    let begins = output.touched.map_or(output.writer.0, |t| t.1);
+    for r in late.take(MAX_LATE_READERS) {
+        let end = graph.program_order().get(r.until as usize).copied();
+        if end.is_some_and(|e| module.instruction(e).opcode == "while") {
+            return Some(format!(
+                "a loop reads the argument ({}) in every iteration, after {} began to write the \
+                 output",
+                name(r.reader),
+                name(begins)
+            ));
+        }
+        if depends_on(ctx, graph, r.reader, output.writer.0) {
+            return Some(format!(
+                "{} reads the argument and needs the output that {} writes",
+                name(r.reader),
+                name(output.writer.0)
+            ));
+        }
+    }
+    None
+}
+
+/// Whether `later` needs a result of `earlier`, as far as can be seen nearby.
+fn depends_on(
+    ctx: &Context<'_, '_>,
+    graph: &Graph,
+    later: InstructionId,
+    earlier: InstructionId,
+) -> bool {
+    let from = graph.order_of(earlier);
+    let mut seen = rustc_hash::FxHashSet::default();
+    let mut todo = vec![later];
+    while let Some(i) = todo.pop() {
+        if i == earlier {
+            return true;
+        }
+        if graph.order_of(i) >= from && seen.len() < MAX_BEHIND && seen.insert(i) {
+            todo.extend_from_slice(ctx.program.module.operands(i));
+        }
+    }
+    false
+}
+
 /// (saves exactly, may save, why).
 fn judge(
     ctx: &Context<'_, '_>,
@@ -347,20 +409,23 @@ fn judge(
         && reader == writer
         && graph.order_of(writer) == Some(written)
         && in_place(ctx, graph, argument, output);
-    if until > written || (until == written && !over) {
-        let what = if until == written {
-            format!(
-                "{} reads the argument while it writes the output",
-                name(reader)
-            )
-        } else {
-            format!(
-                "the argument is still read by {} after {} began to write the output",
-                name(reader),
-                name(toucher)
-            )
-        };
-        return no(what);
+    if until == written && !over {
+        return no(format!(
+            "{} reads the argument all over while it writes the output",
+            name(reader)
+        ));
+    }
+    if until > written {
+        if let Some(why) = unavoidable(ctx, graph, argument, output, written) {
+            return no(why);
+        }
+        let reason = format!(
+            "{} still reads the argument after {} wrote the output: it saves if the compiler can \
+             run them the other way round",
+            name(reader),
+            name(writer)
+        );
+        return (false, true, reason);
     }
     if touched < until || (touched == until && !over) {
         return (

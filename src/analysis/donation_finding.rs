@@ -36,11 +36,12 @@ fn finding(ctx: &Context<'_, '_>, top: &str, pairs: &[&DonationPair]) -> Option<
     if !matters(ctx, bytes) {
         return None;
     }
-    // What is certain is promised alone; what is not, only where nothing is certain.
-    let (saving_bytes, saving) = if matters(ctx, exact) {
-        (exact, SavingKind::Exact)
+    // One uncertain part makes the sum uncertain: an argument is donated whole.
+    let saving_bytes = exact.saturating_add(perhaps);
+    let saving = if perhaps == 0 {
+        SavingKind::Exact
     } else {
-        (exact.saturating_add(perhaps), SavingKind::UpperBound)
+        SavingKind::UpperBound
     };
     let helps = matters(ctx, saving_bytes);
     let title = if !helps {
@@ -66,8 +67,8 @@ fn finding(ctx: &Context<'_, '_>, top: &str, pairs: &[&DonationPair]) -> Option<
         .map(|p| (p.bytes, pair_line(ctx, p)))
         .collect();
     let mut evidence = shortened(lines);
-    if helps && saving == SavingKind::Exact && perhaps > 0 {
-        evidence.push(format!("{} more may be saved", units::bytes(perhaps)));
+    if helps && perhaps > 0 {
+        evidence.push(format!("{} of it for certain", units::bytes(exact)));
     }
     let refused = sum(pairs.iter().filter(|p| !p.may_save));
     if helps && refused > 0 {
