@@ -1,0 +1,496 @@
+//! Applies edits to a base. They are sorted first and take effect in phases (what disappears, what
+//! changes shape, what changes its live range, what shares memory), so the order they are given in
+//! does not matter.
+//!
+//! In: base, edits, findings for selectors. Out: a [`Scenario`] and a note per edit.
+
+use rustc_hash::FxHashSet;
+use serde::Serialize;
+
+use super::base::Base;
+use super::batch;
+use super::checkpoint;
+use super::dead;
+use super::donate::donate;
+use super::edit::{Edit, Ways};
+use super::effects::{BatchScale, Effects};
+use super::microbatch;
+use super::offload::offload;
+use super::outputs::Writes;
+use super::predict::Confidence;
+use super::propagate::Marks;
+use super::scenario::Scenario;
+use super::selector::{plain_shape, select, MatchedBy, Selection};
+use super::split;
+use super::values::NodeId;
+use crate::analysis::Finding;
+use crate::error::{Error, Result};
+use crate::model::AllocationKind;
+use crate::units;
+
+/// What an edit touched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct EditNote {
+    /// The edit as written.
+    pub edit: String,
+    /// How many buffers, arguments or arrays it touched.
+    pub matched: u64,
+    /// In words.
+    pub note: String,
+}
+
+/// An edited program and what each edit did, in the order given.
+#[derive(Debug, Clone)]
+pub struct Applied {
+    /// The program after all edits.
+    pub scenario: Scenario,
+    /// One note per edit.
+    pub notes: Vec<EditNote>,
+}
+
+/// Applies `edits`.
+///
+/// # Errors
+/// An edit matches nothing, or names a mesh axis that the program does not have.
+pub fn apply(base: &Base<'_, '_>, findings: &[Finding], edits: &[Edit]) -> Result<Applied> {
+    let mut order: Vec<usize> = (0..edits.len()).collect();
+    order.sort_by_key(|&i| (edits[i].rank(), edits[i].to_string(), i));
+    let mut run = Run {
+        base,
+        findings,
+        scenario: Scenario::new(base),
+        effects: Effects::default(),
+        resized: false,
+        notes: vec![None; edits.len()],
+    };
+    for &i in &order {
+        run.shapes(i, &edits[i])?;
+    }
+    run.resize();
+    for &i in &order {
+        run.ranges(i, &edits[i])?;
+    }
+    if !run.effects.split.is_empty() {
+        split::transients(base, &run.effects, &mut run.scenario);
+        run.donate_declared();
+    }
+    let notes = edits.iter().zip(run.notes).map(|(edit, note)| {
+        let (matched, note) = note.unwrap_or_default();
+        EditNote {
+            edit: edit.to_string(),
+            matched,
+            note,
+        }
+    });
+    Ok(Applied {
+        notes: notes.collect(),
+        scenario: run.scenario,
+    })
+}
+
+struct Run<'r, 'p, 'a> {
+    base: &'r Base<'p, 'a>,
+    findings: &'r [Finding],
+    scenario: Scenario,
+    effects: Effects,
+    resized: bool,
+    notes: Vec<Option<(u64, String)>>,
+}
+
+impl Run<'_, '_, '_> {
+    fn note(&mut self, at: usize, matched: usize, note: String) {
+        if let Some(n) = self.notes.get_mut(at) {
+            *n = Some((matched as u64, note));
+        }
+    }
+
+    fn select(&self, edit: &Edit, text: &str) -> Result<Selection> {
+        let s = select(self.base.program, self.findings, text);
+        if s.instructions.is_empty() {
+            return Err(Error::usage(
+                format!(
+                    "{edit}: nothing in {} matches {text}",
+                    self.base.program.module.name
+                ),
+                "an argument name, operation path, opcode, shape, source line, finding id, or all",
+            ));
+        }
+        Ok(s)
+    }
+
+    /// Nodes that a selection means.
+    fn nodes(&self, s: &Selection) -> Vec<NodeId> {
+        let module = &self.base.program.module;
+        let mut out = Vec::new();
+        for &i in &s.instructions {
+            let nodes = self.base.values.nodes(i);
+            match &s.shape {
+                None => out.extend(nodes),
+                Some(wanted) => {
+                    let mut n = nodes.start;
+                    module.shape(i).for_each_leaf(&mut |_, leaf| {
+                        if plain_shape(leaf) == *wanted {
+                            out.push(n);
+                        }
+                        n += 1;
+                    });
+                }
+            }
+        }
+        out
+    }
+
+    /// First phase: what disappears, and what changes shape.
+    fn shapes(&mut self, at: usize, edit: &Edit) -> Result<()> {
+        match edit {
+            Edit::NoDebug => {
+                let gone = dead::without_debug(self.base, &mut self.scenario);
+                if gone.callbacks == 0 {
+                    return Err(Error::usage(
+                        format!(
+                            "{edit}: {} has no debugging callback",
+                            self.base.program.module.name
+                        ),
+                        "what is looked for: jax.debug.print, jax.debug.callback",
+                    ));
+                }
+                let text = format!(
+                    "{} debugging instructions and {} buffers that only they need",
+                    gone.callbacks, gone.buffers
+                );
+                self.note(at, gone.buffers, text);
+                self.scenario.caveat(
+                    Confidence::Simulated,
+                    "without the callback the compiler may fuse what it had to keep apart",
+                );
+            }
+            Edit::Drop { selector } => {
+                let s = self.select(edit, selector)?;
+                let gone = dead::without(self.base, &mut self.scenario, &s.instructions);
+                self.note(
+                    at,
+                    gone.buffers,
+                    format!("{} buffers, by {}", gone.buffers, s.by.name()),
+                );
+                self.scenario.caveat(
+                    Confidence::UpperBound,
+                    "what replaces a dropped tensor is not known",
+                );
+            }
+            Edit::PadFree => {
+                self.effects.pad_free = true;
+                self.scenario.caveat(
+                    Confidence::UpperBound,
+                    "the compiler chooses layouts by speed too: padding may stay",
+                );
+            }
+            Edit::Dtype { selector, to } => {
+                let s = self.select(edit, selector)?;
+                let mut classes = FxHashSet::default();
+                for n in self.nodes(&s) {
+                    let now = crate::model::ElementType(self.base.values.element_type(n));
+                    let counts = self.base.values.dimensions(n).iter().any(|&d| d > 1);
+                    if now.is_float() && now != *to && counts {
+                        classes.insert(self.base.values.type_class(n));
+                    }
+                }
+                for &c in &classes {
+                    self.effects.types.insert(c, *to);
+                }
+                self.note(
+                    at,
+                    classes.len(),
+                    format!(
+                        "{} tensors by {}, with what takes its type from them",
+                        classes.len(),
+                        s.by.name()
+                    ),
+                );
+                self.scenario.caveat(
+                    Confidence::Simulated,
+                    "conversions that a new type adds or saves are not seen",
+                );
+            }
+            Edit::Batch { old, new, seed } => self.batch(at, edit, (*old, *new), seed.as_ref())?,
+            Edit::Shard { selector, ways } => self.shard(at, edit, selector, ways)?,
+            Edit::Microbatch { count } => {
+                let seeds = batch::find(self.base, None, None);
+                if seeds.seeds.is_empty() {
+                    return Err(no_batch(edit));
+                }
+                let marks = Marks::flood(&self.base.values, &seeds.seeds);
+                self.note(
+                    at,
+                    marks.len(),
+                    format!(
+                        "batch: {}; {} arrays carry it",
+                        seeds.found.join(", "),
+                        marks.len()
+                    ),
+                );
+                self.effects.batches.push(BatchScale {
+                    marks,
+                    old: *count,
+                    new: 1,
+                    temporaries_only: true,
+                });
+                self.scenario.caveat(
+                    Confidence::Simulated,
+                    "the loop over slices is scheduled anew",
+                );
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn batch(
+        &mut self,
+        at: usize,
+        edit: &Edit,
+        (old, new): (u64, u64),
+        seed: Option<&(String, Option<u8>)>,
+    ) -> Result<()> {
+        let seeds = match seed {
+            None => batch::find(self.base, Some(old), None),
+            Some((text, dimension)) => {
+                let s = self.select(edit, text)?;
+                batch::find(self.base, Some(old), Some((&s.instructions, *dimension)))
+            }
+        };
+        if seeds.seeds.is_empty() {
+            return Err(no_batch(edit));
+        }
+        let marks = Marks::flood(&self.base.values, &seeds.seeds);
+        self.note(
+            at,
+            marks.len(),
+            format!(
+                "batch: {}; {} arrays carry it",
+                seeds.found.join(", "),
+                marks.len()
+            ),
+        );
+        self.effects.batches.push(BatchScale {
+            marks,
+            old,
+            new,
+            temporaries_only: false,
+        });
+        self.scenario.caveat(
+            Confidence::Simulated,
+            "other sizes can lead to other layouts, fusions and schedules",
+        );
+        Ok(())
+    }
+
+    fn shard(&mut self, at: usize, edit: &Edit, selector: &str, ways: &Ways) -> Result<()> {
+        let ways = match ways {
+            Ways::Count(n) => *n,
+            Ways::Axis(axis) => split::axis_size(self.base.program, axis).ok_or_else(|| {
+                Error::usage(
+                    format!("{edit}: the program names no mesh axis {axis}"),
+                    "--shard SELECTOR=N gives the number of parts",
+                )
+            })?,
+        };
+        let s = self.select(edit, selector)?;
+        let nodes = self.nodes(&s);
+        let arguments = self.parameters(&s);
+        let of_argument = |n: &NodeId| {
+            let i = self
+                .base
+                .program
+                .module
+                .instruction(self.base.values.instruction_of(*n));
+            i.opcode == "parameter" && arguments.contains(&i.parameter_number)
+        };
+        let weights = nodes.iter().any(of_argument);
+        let split = split::follow(&self.base.values, &nodes, ways, !weights);
+        let touched = split.len();
+        for (node, (ways, seed)) in split {
+            if weights {
+                self.effects.gathered.insert(node, seed);
+            }
+            let w = self.effects.split.entry(node).or_insert(1);
+            *w = w.saturating_mul(ways);
+        }
+        self.note(
+            at,
+            nodes.len(),
+            format!(
+                "by {}, split {ways} ways, with {touched} arrays that follow element by element",
+                s.by.name()
+            ),
+        );
+        self.scenario.caveat(
+            Confidence::Simulated,
+            "the partitioner decides where split tensors are gathered again",
+        );
+        Ok(())
+    }
+
+    /// Gives every slot and block its new size.
+    fn resize(&mut self) {
+        if self.effects.is_empty() {
+            return;
+        }
+        let before = (self.scenario.blocks.clone(), self.scenario.arenas.clone());
+        for at in 0..self.base.blocks.len() {
+            self.resize_block(at);
+        }
+        for (arena, edited) in self.base.arenas.iter().zip(&mut self.scenario.arenas) {
+            for (slot, item) in arena.slots.iter().zip(&mut edited.items) {
+                let old = item.size_bytes;
+                item.size_bytes = self.effects.size_of_all(self.base, &slot.names, old, true);
+            }
+        }
+        self.resized = before != (self.scenario.blocks.clone(), self.scenario.arenas.clone());
+    }
+
+    fn resize_block(&mut self, at: usize) {
+        let (base, effects) = (self.base, &self.effects);
+        let (Some(block), Some(&old)) = (base.blocks.get(at), self.scenario.blocks.get(at)) else {
+            return;
+        };
+        let writes = match block.kind {
+            AllocationKind::Output if old > 0 => Writes::of(base, at),
+            _ => None,
+        };
+        let names = writes.as_ref().map_or(&block.names, |w| &w.results);
+        let new = effects.size_of_all(base, names, old, false);
+        if let Some(size) = self.scenario.blocks.get_mut(at).filter(|s| **s > 0) {
+            *size = new;
+        }
+        // Temporaries that no longer fit into an output's memory move into the arena.
+        if let Some(w) = writes.filter(|w| !w.housed.is_empty() && new < old) {
+            let need = effects.size_of_all(base, &w.housed, w.housed_bytes, true);
+            if need > new {
+                let label = "temporaries that had used an output's memory".to_owned();
+                let (start, end) = (w.first_point(base), w.result_point(base));
+                self.scenario.add(label, need, start, end);
+            }
+        }
+    }
+
+    /// Second phase: live ranges and sharing.
+    fn ranges(&mut self, at: usize, edit: &Edit) -> Result<()> {
+        match edit {
+            Edit::Checkpoint { scope, dots } => {
+                let c = checkpoint::checkpoint(
+                    self.base,
+                    &self.effects,
+                    &mut self.scenario,
+                    scope,
+                    *dots,
+                );
+                if c.dropped == 0 {
+                    return Err(Error::usage(
+                        format!("{edit}: no saved activation of that scope"),
+                        "the program may be checkpointed already, or have no backward pass",
+                    ));
+                }
+                self.note(
+                    at,
+                    c.dropped,
+                    format!(
+                        "{} saved activations ({}) dropped, {} kept",
+                        c.dropped,
+                        units::bytes(c.dropped_bytes),
+                        c.kept,
+                    ),
+                );
+                self.scenario.caveat(
+                    Confidence::Simulated,
+                    "the compiler may fuse and schedule recomputation in other ways",
+                );
+            }
+            Edit::Microbatch { count } => {
+                let added =
+                    microbatch::accumulators(self.base, &self.effects, &mut self.scenario, *count);
+                if let Some(Some((_, note))) = self.notes.get_mut(at) {
+                    note.push_str(&format!(
+                        "; {} gradient accumulators, {}",
+                        added.0,
+                        units::bytes(added.1)
+                    ));
+                }
+            }
+            Edit::Offload { selector } => {
+                let s = self.select(edit, selector)?;
+                let moved = offload(self.base, &mut self.scenario, &s.instructions);
+                self.note(at, moved, format!("{moved} buffers, by {}", s.by.name()));
+                self.scenario.caveat(
+                    Confidence::UpperBound,
+                    "transfers may keep more on the device at once than assumed",
+                );
+            }
+            Edit::PadFree => {
+                let changed = self.scenario.arenas.iter().zip(&self.base.arenas);
+                let changed = changed.flat_map(|(e, b)| e.items.iter().zip(&b.slots));
+                let n = changed
+                    .filter(|(e, s)| e.size_bytes < s.item.size_bytes)
+                    .count();
+                self.note(
+                    at,
+                    n,
+                    format!("{n} temporaries would pad less in another layout"),
+                );
+            }
+            Edit::Donate { selector } => {
+                let chosen = self.select(edit, selector)?;
+                let numbers = self.parameters(&chosen);
+                let d = donate(self.base, &mut self.scenario, &|n| numbers.contains(&n));
+                let mut text = format!(
+                    "{} arguments take over outputs of {}",
+                    d.pairs,
+                    units::bytes(d.bytes)
+                );
+                if d.copied > 0 {
+                    text.push_str(&format!(
+                        "; {} are still read while their output is written, and must be copied",
+                        d.copied
+                    ));
+                }
+                if d.unusable > 0 && chosen.by != MatchedBy::Everything {
+                    text.push_str(&format!("; {} fit no output", d.unusable));
+                }
+                self.note(at, d.pairs, text);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn parameters(&self, s: &Selection) -> FxHashSet<u32> {
+        let module = &self.base.program.module;
+        s.instructions
+            .iter()
+            .map(|&i| module.instruction(i))
+            .filter(|i| i.opcode == "parameter" && Some(i.computation) == module.entry)
+            .map(|i| i.parameter_number)
+            .collect()
+    }
+
+    /// Arguments that were offered and fitted no output may fit one now.
+    fn donate_declared(&mut self) {
+        let offered: FxHashSet<u32> = self
+            .base
+            .program
+            .module
+            .buffer_donors
+            .iter()
+            .map(|d| d.parameter_number)
+            .collect();
+        if self.resized && !offered.is_empty() {
+            donate(self.base, &mut self.scenario, &|n| offered.contains(&n));
+        }
+    }
+}
+
+fn no_batch(edit: &Edit) -> Error {
+    Error::usage(
+        format!("{edit}: no argument has a dimension of that size"),
+        "say which with --batch OLD:NEW@ARGUMENT:DIMENSION; OLD is the size over all devices",
+    )
+}

@@ -1,0 +1,137 @@
+//! Which dimension of which argument is the batch.
+//!
+//! In: a size the user gave, or none. Out: the dimensions to follow, and words about them.
+
+use super::base::Base;
+use super::values::NodeId;
+use crate::decode::wire::{fields, numbers};
+use crate::model::{AllocationKind, InstructionId};
+
+/// The dimensions that carry the batch.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Seeds {
+    /// Node and dimension.
+    pub(super) seeds: Vec<(NodeId, u8)>,
+    /// For the note: `tokens dimension 0 (8 per device)`.
+    pub(super) found: Vec<String>,
+}
+
+/// Finds the batch. With `given`, that argument (and dimension) is taken.
+pub(super) fn find(
+    base: &Base<'_, '_>,
+    old: Option<u64>,
+    given: Option<(&[InstructionId], Option<u8>)>,
+) -> Seeds {
+    let mut out = Seeds::default();
+    if let Some((arguments, dimension)) = given {
+        for &i in arguments {
+            take(base, i, dimension.unwrap_or(0), &mut out);
+        }
+        return out;
+    }
+    // Data first; what an output takes over or repeats is state.
+    for state in [false, true] {
+        for i in base.program.module.entry_parameters() {
+            if is_state(base, i) != state {
+                continue;
+            }
+            if let Some(d) = batch_dimension(base, i, old) {
+                take(base, i, d, &mut out);
+            }
+        }
+        if !out.seeds.is_empty() {
+            break;
+        }
+    }
+    out
+}
+
+fn take(base: &Base<'_, '_>, i: InstructionId, dimension: u8, out: &mut Seeds) {
+    let Some(node) = base.values.nodes(i).next() else {
+        return;
+    };
+    let Some(size) = base.values.dimensions(node).get(usize::from(dimension)) else {
+        return;
+    };
+    let at = base.program.module.instruction(i);
+    let name = if at.op_name.is_empty() {
+        at.name
+    } else {
+        at.op_name
+    };
+    out.found
+        .push(format!("{name} dimension {dimension} ({size} per device)"));
+    out.seeds.push((node, dimension));
+}
+
+/// Whether an argument is state rather than data: its memory goes to an output, or an output has
+/// the same shape and layout.
+fn is_state(base: &Base<'_, '_>, i: InstructionId) -> bool {
+    let module = &base.program.module;
+    let number = module.instruction(i).parameter_number;
+    let of = |b: &&super::base::Block| b.parameter == Some(number);
+    if base
+        .blocks
+        .iter()
+        .filter(of)
+        .any(|b| b.kind == AllocationKind::Donated)
+    {
+        return true;
+    }
+    let shape = module.shape(i);
+    if shape.element_count() <= 1 {
+        return true;
+    }
+    let Some(root) = module.entry_root() else {
+        return false;
+    };
+    let mut same = false;
+    module
+        .shape(root)
+        .for_each_leaf(&mut |_, leaf| same |= *leaf == shape);
+    same
+}
+
+/// The dimension of an argument whose global size is `old`; without `old`, the first dimension.
+fn batch_dimension(base: &Base<'_, '_>, i: InstructionId, old: Option<u64>) -> Option<u8> {
+    let node = base.values.nodes(i).next()?;
+    let local = base.values.dimensions(node);
+    let tiles = tiles(base, i);
+    let Some(old) = old else {
+        return (*local.first()? > 1).then_some(0);
+    };
+    let with_size = |wanted: &dyn Fn(usize, u64) -> bool| {
+        (0..local.len()).find(|&d| wanted(d, local.get(d).copied().unwrap_or(0)))
+    };
+    let global = |d: usize, n: u64| n.saturating_mul(tiles.get(d).copied().unwrap_or(1));
+    with_size(&|d, n| global(d, n) == old)
+        .or_else(|| with_size(&|_, n| n == old))
+        .or_else(|| {
+            // Rounded up, or split in a way the file does not say.
+            with_size(&|d, n| d == 0 && tiles.is_empty() && n > 1 && old % n == 0)
+        })
+        .and_then(|d| u8::try_from(d).ok())
+}
+
+/// How often each dimension of an argument is split, as its sharding says; empty if it does not.
+fn tiles(base: &Base<'_, '_>, i: InstructionId) -> Vec<u64> {
+    let module = &base.program.module;
+    let at = module.instruction(i);
+    let bytes = module
+        .parameter_shardings
+        .get(at.parameter_number as usize)
+        .copied()
+        .or_else(|| at.sharding());
+    let mut out = Vec::new();
+    for (field, value) in bytes
+        .map(fields)
+        .into_iter()
+        .flatten()
+        .filter_map(Result::ok)
+    {
+        if field == 3 {
+            drop(numbers(value, |n| out.push(n)));
+        }
+    }
+    out
+}

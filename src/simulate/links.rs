@@ -1,0 +1,665 @@
+//! Per opcode, which dimensions of operands and results correspond. What is not known relates
+//! nothing: a change then stops there, and the estimate errs on the high side.
+//!
+//! In: a program whose nodes are numbered. Out: links, appended to [`Values::links`].
+
+use rustc_hash::FxHashSet;
+
+use super::dimension_numbers::{convolution, dot, gather, scatter, ConvolutionNumbers};
+use super::values::{DimensionMap, Group, Link, NodeId, Piece, Values};
+use crate::model::{ComputationId, InstructionId, Program, Shape};
+
+/// Appends the links of every instruction.
+pub(super) fn collect(program: &Program<'_>, values: &mut Values) {
+    let mut collector = Collector {
+        program,
+        parameters: parameters(program),
+        links: Vec::new(),
+        indexed: Vec::new(),
+    };
+    for i in 0..program.module.instructions.len() as u32 {
+        collector.instruction(InstructionId(i), values);
+    }
+    let by_device = device_dependent(program);
+    for &(link, slice) in &collector.indexed {
+        let indices = program.module.operands(slice).iter().skip(1);
+        if indices.copied().any(|i| by_device.contains(&i)) {
+            // A device cuts out its own share: what follows is split already.
+            if let Some(l) = collector.links.get_mut(link) {
+                let count_of = |n| count(values.dimensions(n));
+                l.share = count_of(l.a).checked_div(count_of(l.b)).unwrap_or(1).max(1);
+            }
+        }
+    }
+    values.links = collector.links;
+}
+
+/// Instructions with a small result that depends on the number of the device.
+fn device_dependent(program: &Program<'_>) -> FxHashSet<InstructionId> {
+    let module = &program.module;
+    let parameters = parameters(program);
+    let mut found: FxHashSet<InstructionId> = FxHashSet::default();
+    let small = |i: InstructionId| {
+        let s = module.shape(i);
+        !s.is_tuple() && s.element_count() <= 64
+    };
+    let ids = || (0..module.instructions.len() as u32).map(InstructionId);
+    if !ids().any(|i| matches!(module.instruction(i).opcode, "partition-id" | "replica-id")) {
+        return found;
+    }
+    // Callees stand before their callers: a few passes reach what is passed in and out again.
+    for _ in 0..4 {
+        let before = found.len();
+        for i in ids() {
+            let at = module.instruction(i);
+            let known = match at.opcode {
+                "partition-id" | "replica-id" => true,
+                "while" | "tuple" | "get-tuple-element" | "conditional" | "parameter" => false,
+                "fusion" | "call" => {
+                    for &c in module.called(i) {
+                        let inside = parameters.get(c.index()).map_or(&[][..], Vec::as_slice);
+                        for (&o, &p) in module.operands(i).iter().zip(inside) {
+                            if found.contains(&o) && small(p) {
+                                found.insert(p);
+                            }
+                        }
+                    }
+                    let root = |c: &ComputationId| module.computation(*c).root;
+                    module
+                        .called(i)
+                        .iter()
+                        .filter_map(root)
+                        .any(|r| found.contains(&r))
+                }
+                _ => module.operands(i).iter().any(|o| found.contains(o)) && small(i),
+            };
+            if known {
+                found.insert(i);
+            }
+        }
+        if found.len() == before {
+            break;
+        }
+    }
+    found
+}
+
+/// Parameters of every computation, by number.
+fn parameters(program: &Program<'_>) -> Vec<Vec<InstructionId>> {
+    let module = &program.module;
+    let mut out = vec![Vec::new(); module.computations.len()];
+    for (c, list) in module.computations.iter().zip(&mut out) {
+        for i in c.instructions() {
+            if module.instruction(i).opcode == "parameter" {
+                list.push(i);
+            }
+        }
+        list.sort_by_key(|&i| (module.instruction(i).parameter_number, i));
+    }
+    out
+}
+
+struct Collector<'p, 'a> {
+    program: &'p Program<'a>,
+    parameters: Vec<Vec<InstructionId>>,
+    links: Vec<Link>,
+    /// Slices whose place depends on indices: link, and the instruction.
+    indexed: Vec<(usize, InstructionId)>,
+}
+
+impl Collector<'_, '_> {
+    fn link(
+        &mut self,
+        a: NodeId,
+        b: NodeId,
+        map: DimensionMap,
+        elementwise: bool,
+        same_type: bool,
+    ) {
+        self.links.push(Link {
+            a,
+            b,
+            map,
+            elementwise,
+            share: 1,
+            same_type,
+        });
+    }
+
+    /// `part` is one device's share of `whole`.
+    fn share(&mut self, whole: NodeId, part: NodeId, map: DimensionMap, v: &Values) {
+        let (w, p) = (count(v.dimensions(whole)), count(v.dimensions(part)));
+        self.links.push(Link {
+            a: whole,
+            b: part,
+            map,
+            elementwise: p > 0 && w % p == 0,
+            share: w.checked_div(p).unwrap_or(1).max(1),
+            same_type: true,
+        });
+    }
+
+    /// The same data under two names, leaf by leaf.
+    fn same_data(&mut self, a: std::ops::Range<NodeId>, b: std::ops::Range<NodeId>) {
+        for (x, y) in a.zip(b) {
+            self.link(x, y, DimensionMap::Same, true, true);
+        }
+    }
+
+    fn instruction(&mut self, id: InstructionId, v: &Values) {
+        let module = &self.program.module;
+        let opcode = module.instruction(id).opcode;
+        let operands = module.operands(id).to_vec();
+        match opcode {
+            "parameter"
+            | "constant"
+            | "iota"
+            | "partition-id"
+            | "replica-id"
+            | "infeed"
+            | "outfeed"
+            | "send"
+            | "recv"
+            | "send-done"
+            | "recv-done"
+            | "rng"
+            | "rng-bit-generator"
+            | "rng-get-and-update-state"
+            | "after-all"
+            | "add-dependency" => {}
+            "get-tuple-element" => {
+                if let Some(&o) = operands.first() {
+                    let index = module.instruction(id).tuple_index as usize;
+                    self.same_data(v.element(o, index), v.nodes(id));
+                }
+            }
+            "tuple" => {
+                for (k, &o) in operands.iter().enumerate() {
+                    self.same_data(v.nodes(o), v.element(id, k));
+                }
+            }
+            "while" => {
+                for c in module.called(id).to_vec() {
+                    if let (Some(&o), Some(&p)) = (operands.first(), self.parameter(c, 0)) {
+                        self.same_data(v.nodes(o), v.nodes(p));
+                        self.same_data(v.nodes(o), v.nodes(id));
+                        if let Some(root) = module.computation(c).root {
+                            if v.nodes(root).len() == v.nodes(id).len() {
+                                self.same_data(v.nodes(root), v.nodes(id));
+                            }
+                        }
+                    }
+                }
+            }
+            "conditional" => {
+                for (k, c) in module.called(id).to_vec().into_iter().enumerate() {
+                    if let (Some(&o), Some(&p)) = (operands.get(k + 1), self.parameter(c, 0)) {
+                        self.same_data(v.nodes(o), v.nodes(p));
+                    }
+                    self.root(c, v.nodes(id), v);
+                }
+            }
+            "fusion" | "call" | "async-start" => self.call(id, &operands, v),
+            "async-update" | "async-done" => self.async_step(id, &operands, v),
+            "copy-start" | "all-gather-start" | "collective-permute-start" => {
+                self.started(id, opcode, &operands, v);
+            }
+            "copy-done" | "all-gather-done" | "collective-permute-done" => {
+                // Results come before contexts; a copy's destination is its first element.
+                if let Some(&o) = operands.first() {
+                    let at = usize::from(opcode != "copy-done");
+                    self.same_data(v.element(o, at), v.nodes(id));
+                }
+            }
+            "optimization-barrier" | "copy" | "all-reduce-done" | "domain" => {
+                if let Some(&o) = operands.first() {
+                    self.same_data(v.nodes(o), v.nodes(id));
+                }
+            }
+            "sort" => self.leafwise(id, &operands, v, true, true, true),
+            "all-reduce" | "all-reduce-start" | "collective-broadcast" => {
+                self.leafwise(id, &operands, v, true, true, false);
+            }
+            "all-gather" => {
+                for (&o, whole) in operands.iter().zip(v.nodes(id)) {
+                    if let Some(part) = v.nodes(o).next() {
+                        self.share(whole, part, DimensionMap::Same, v);
+                    }
+                }
+            }
+            "reduce-scatter" => self.leafwise(id, &operands, v, false, true, false),
+            "all-to-all" | "ragged-all-to-all" => self.exchange(id, &operands, v),
+            "collective-permute" => self.leafwise(id, &operands, v, true, true, false),
+            "reduce" => self.reduce(id, &operands, v),
+            _ => self.arrays(id, opcode, &operands, v),
+        }
+    }
+
+    fn parameter(&self, c: ComputationId, n: usize) -> Option<&InstructionId> {
+        self.parameters.get(c.index())?.get(n)
+    }
+
+    fn root(&mut self, c: ComputationId, result: std::ops::Range<NodeId>, v: &Values) {
+        if let Some(root) = self.program.module.computation(c).root {
+            if v.nodes(root).len() == result.len() {
+                self.same_data(v.nodes(root), result);
+            }
+        }
+    }
+
+    fn call(&mut self, id: InstructionId, operands: &[InstructionId], v: &Values) {
+        let module = &self.program.module;
+        for c in module.called(id).to_vec() {
+            for (k, &o) in operands.iter().enumerate() {
+                if let Some(&p) = self.parameter(c, k) {
+                    self.same_data(v.nodes(o), v.nodes(p));
+                }
+            }
+            if module.instruction(id).opcode == "async-start" {
+                // ((operands), result, contexts)
+                let result = v.element(id, 1);
+                self.root(c, result, v);
+            } else {
+                self.root(c, v.nodes(id), v);
+            }
+        }
+        if module.instruction(id).opcode == "async-start" {
+            let mut at = v.element(id, 0);
+            for &o in operands {
+                let n = v.nodes(o);
+                let len = n.len() as u32;
+                self.same_data(n, at.start..at.end.min(at.start + len));
+                at.start = at.end.min(at.start + len);
+            }
+        }
+    }
+
+    fn async_step(&mut self, id: InstructionId, operands: &[InstructionId], v: &Values) {
+        let Some(&o) = operands.first() else { return };
+        if self.program.module.instruction(id).opcode == "async-update" {
+            self.same_data(v.nodes(o), v.nodes(id));
+        } else {
+            self.same_data(v.element(o, 1), v.nodes(id));
+        }
+    }
+
+    fn started(&mut self, id: InstructionId, opcode: &str, operands: &[InstructionId], v: &Values) {
+        let gathered = opcode == "all-gather-start";
+        for (k, &o) in operands
+            .iter()
+            .enumerate()
+            .take(if gathered { usize::MAX } else { 1 })
+        {
+            for element in [0, 1] {
+                let leaves = v.element(id, element);
+                // One operand: the element is the array itself; several: a tuple of them.
+                let at = if operands.len() == 1 { 0 } else { k as u32 };
+                for (x, n) in v.nodes(o).zip(leaves.skip(at as usize)) {
+                    if v.dimensions(x) == v.dimensions(n) {
+                        self.link(x, n, DimensionMap::Same, true, true);
+                    } else if v.dimensions(x).len() == v.dimensions(n).len() {
+                        self.share(n, x, DimensionMap::Same, v);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Operand `k` against leaf `k` of the result.
+    fn leafwise(
+        &mut self,
+        id: InstructionId,
+        operands: &[InstructionId],
+        v: &Values,
+        elementwise: bool,
+        same_type: bool,
+        among: bool,
+    ) {
+        let leaves = v.nodes(id);
+        for (&o, leaf) in operands.iter().zip(leaves.clone()) {
+            for n in v.nodes(o).take(1) {
+                if v.dimensions(n).len() == v.dimensions(leaf).len() {
+                    let same = v.dimensions(n) == v.dimensions(leaf);
+                    self.link(n, leaf, DimensionMap::Same, elementwise && same, same_type);
+                }
+            }
+        }
+        if among {
+            for leaf in leaves.clone().skip(1) {
+                self.link(leaves.start, leaf, DimensionMap::Same, true, false);
+            }
+        }
+    }
+
+    /// All-to-all: along the dimension that is exchanged, something else stands afterwards.
+    fn exchange(&mut self, id: InstructionId, operands: &[InstructionId], v: &Values) {
+        let exchanged = self.dimension_list(id);
+        for (&o, leaf) in operands.iter().zip(v.nodes(id)) {
+            let Some(n) = v.nodes(o).next() else { continue };
+            let kept = (0..v.dimensions(n).len()).filter(|d| !exchanged.contains(d));
+            let pairs = kept.filter_map(|d| pair(d, d)).collect();
+            self.link(n, leaf, DimensionMap::Pairs(pairs), false, true);
+        }
+    }
+
+    fn reduce(&mut self, id: InstructionId, operands: &[InstructionId], v: &Values) {
+        let gone = self.dimension_list(id);
+        let leaves = v.nodes(id);
+        for (&o, leaf) in operands.iter().zip(leaves) {
+            let Some(n) = v.nodes(o).next() else { continue };
+            let kept = (0..v.dimensions(n).len()).filter(|d| !gone.contains(d));
+            let pairs = kept.enumerate().filter_map(|(to, from)| pair(from, to));
+            self.link(n, leaf, DimensionMap::Pairs(pairs.collect()), false, false);
+        }
+    }
+
+    fn dimension_list(&self, id: InstructionId) -> Vec<usize> {
+        let listed = self.program.module.instruction(id).attributes().dimensions;
+        listed.iter().map(|&d| d as usize).collect()
+    }
+
+    /// Operations on arrays, with one array as the result.
+    fn arrays(&mut self, id: InstructionId, opcode: &str, operands: &[InstructionId], v: &Values) {
+        let raw = self.program.module.instruction(id).raw;
+        let Some(out) = v.nodes(id).next() else {
+            return;
+        };
+        let mut inputs = Vec::with_capacity(operands.len());
+        for &o in operands {
+            match v.nodes(o).next() {
+                Some(n) => inputs.push(n),
+                None => return,
+            }
+        }
+        match opcode {
+            "convert" => {
+                for n in inputs {
+                    let same = v.element_type(n) == v.element_type(out);
+                    self.link(n, out, DimensionMap::Same, true, same);
+                }
+            }
+            "reshape" | "bitcast" => {
+                if let (Some(&n), Some(&o)) = (inputs.first(), operands.first()) {
+                    let groups = self.regrouped(o, id, opcode == "bitcast");
+                    let same = v.element_type(n) == v.element_type(out);
+                    self.link(n, out, DimensionMap::Groups(groups), true, same);
+                }
+            }
+            "transpose" => {
+                let pairs = self.dimension_list(id).into_iter().enumerate();
+                let pairs = pairs.filter_map(|(to, from)| pair(from, to)).collect();
+                if let Some(&n) = inputs.first() {
+                    self.link(n, out, DimensionMap::Pairs(pairs), true, true);
+                }
+            }
+            "broadcast" => {
+                let pairs = self.dimension_list(id).into_iter().enumerate();
+                let pairs = pairs.filter_map(|(from, to)| pair(from, to)).collect();
+                if let Some(&n) = inputs.first() {
+                    let whole = count(v.dimensions(n)) == count(v.dimensions(out));
+                    self.link(n, out, DimensionMap::Pairs(pairs), whole, whole);
+                }
+            }
+            "slice" | "dynamic-slice" | "pad" | "reduce-window" | "select-and-scatter" => {
+                let moves = matches!(opcode, "slice" | "dynamic-slice" | "pad");
+                if let Some(&n) = inputs.first() {
+                    if opcode == "dynamic-slice" {
+                        self.indexed.push((self.links.len(), id));
+                    }
+                    self.part(n, out, v, moves);
+                }
+            }
+            "dynamic-update-slice" => {
+                if let (Some(&whole), Some(&update)) = (inputs.first(), inputs.get(1)) {
+                    self.link(whole, out, DimensionMap::Same, true, true);
+                    self.part(out, update, v, true);
+                }
+            }
+            "concatenate" => {
+                for n in inputs {
+                    self.link(n, out, DimensionMap::Same, true, true);
+                }
+            }
+            "dot" => self.product(&inputs, out, &dot(raw, v, &inputs)),
+            "convolution" => {
+                let numbers = convolution(raw);
+                self.convolution(&inputs, out, &numbers, v);
+            }
+            "gather" => {
+                let pairs = gather(raw, v, &inputs, out);
+                self.product(&inputs, out, &pairs);
+            }
+            "scatter" => {
+                if let (Some(&target), Some(&updates)) = (inputs.first(), inputs.last()) {
+                    self.link(target, out, DimensionMap::Same, true, true);
+                    for (a, b, pairs) in scatter(raw, v, &inputs) {
+                        self.link(a, b, DimensionMap::Pairs(pairs), false, false);
+                    }
+                    let same = v.element_type(updates) == v.element_type(out);
+                    self.link(updates, out, DimensionMap::Unrelated, false, same);
+                }
+            }
+            "custom-call" if self.joins(id, &inputs, out, v) => {
+                for n in inputs {
+                    self.link(n, out, DimensionMap::Same, true, true);
+                }
+            }
+            _ => {
+                for n in inputs {
+                    if v.dimensions(n) == v.dimensions(out) && !v.dimensions(n).is_empty() {
+                        let same = v.element_type(n) == v.element_type(out);
+                        self.link(n, out, DimensionMap::Same, true, same);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A part of a whole: dimensions that are indexed away (one element of several) do not carry
+    /// over.
+    fn part(&mut self, whole: NodeId, part: NodeId, v: &Values, moves: bool) {
+        let (w, p) = (v.dimensions(whole), v.dimensions(part));
+        let pairs = w.iter().zip(p).enumerate();
+        let pairs = pairs.filter(|(_, (w, p))| **p != 1 || **w == 1);
+        let pairs = pairs.filter_map(|(d, _)| pair(d, d)).collect();
+        self.link(whole, part, DimensionMap::Pairs(pairs), moves, moves);
+    }
+
+    /// Whether a custom call puts its operands together again (a parameter fetched in slices).
+    fn joins(&self, id: InstructionId, inputs: &[NodeId], out: NodeId, v: &Values) -> bool {
+        let target = self.program.module.instruction(id).custom_call_target();
+        let rank = v.dimensions(out).len();
+        let total = inputs
+            .iter()
+            .fold(0u64, |s, &n| s.saturating_add(count(v.dimensions(n))));
+        target.contains("Concat")
+            && inputs.iter().all(|&n| v.dimensions(n).len() == rank)
+            && total == count(v.dimensions(out))
+    }
+
+    fn product(&mut self, inputs: &[NodeId], out: NodeId, found: &[(usize, usize, Vec<(u8, u8)>)]) {
+        // Nodes are numbered operand by operand, the result last.
+        for (a, b, pairs) in found {
+            let node = |k: usize| inputs.get(k).copied().unwrap_or(out);
+            let map = DimensionMap::Pairs(pairs.clone().into());
+            self.link(node(*a), node(*b), map, false, false);
+        }
+    }
+
+    fn convolution(&mut self, inputs: &[NodeId], out: NodeId, n: &ConvolutionNumbers, v: &Values) {
+        let (Some(&lhs), Some(&rhs)) = (inputs.first(), inputs.get(1)) else {
+            return;
+        };
+        let size = |node: NodeId, d: usize| v.dimensions(node).get(d).copied().unwrap_or(0);
+        let mut lhs_out = vec![(n.input_batch, n.output_batch)];
+        let mut lhs_rhs = Vec::new();
+        if size(lhs, n.input_feature) == size(rhs, n.kernel_input) {
+            lhs_rhs.push((n.input_feature, n.kernel_input));
+        }
+        let mut rhs_out = vec![(n.kernel_output, n.output_feature)];
+        for (k, &i) in n.input_spatial.iter().enumerate() {
+            let kernel = n.kernel_spatial.get(k).copied().unwrap_or(usize::MAX);
+            let output = n.output_spatial.get(k).copied().unwrap_or(usize::MAX);
+            let (a, b, c) = (size(lhs, i), size(rhs, kernel), size(out, output));
+            // Matrix products are written as convolutions whose spatial dimensions stand for
+            // batch or contracted ones: equal sizes tell.
+            if a > 1 && a == b {
+                lhs_rhs.push((i, kernel));
+            }
+            if c > 1 && (a == c || b == 1) {
+                lhs_out.push((i, output));
+            }
+            if b > 1 && b == c {
+                rhs_out.push((kernel, output));
+            }
+        }
+        for (a, b, pairs) in [
+            (lhs, out, lhs_out),
+            (lhs, rhs, lhs_rhs),
+            (rhs, out, rhs_out),
+        ] {
+            let pairs = pairs.into_iter().filter_map(|(x, y)| pair(x, y)).collect();
+            self.link(a, b, DimensionMap::Pairs(pairs), false, false);
+        }
+    }
+
+    fn regrouped(&self, from: InstructionId, to: InstructionId, physical: bool) -> Box<[Group]> {
+        let (a, b) = (
+            self.program.module.shape(from),
+            self.program.module.shape(to),
+        );
+        if physical {
+            // A change of tiling that moves no byte shows in the tiles' own dimensions.
+            if let (Some(a), Some(b)) = (tiled(&a), tiled(&b)) {
+                return regroup(&a, &b);
+            }
+        }
+        regroup(&ordered(&a, physical), &ordered(&b, physical))
+    }
+}
+
+fn pair(a: usize, b: usize) -> Option<(u8, u8)> {
+    Some((u8::try_from(a).ok()?, u8::try_from(b).ok()?))
+}
+
+fn count(dimensions: &[u64]) -> u64 {
+    dimensions.iter().fold(1, |a, &d| a.saturating_mul(d))
+}
+
+/// Dimensions as pieces, slowest first: as the program counts them, or as they lie.
+fn ordered(shape: &Shape, physical: bool) -> Vec<Piece> {
+    let rank = shape.dimensions.len();
+    let order: Vec<usize> = if physical {
+        shape.major_to_minor()
+    } else {
+        (0..rank).collect()
+    };
+    let piece = |d: usize| {
+        Some(Piece {
+            dimension: u8::try_from(d).ok()?,
+            size: *shape.dimensions.get(d)?,
+            stride: 1,
+        })
+    };
+    order.into_iter().filter_map(piece).collect()
+}
+
+/// Dimensions as they lie, tiled ones cut into tiles and what is inside a tile; `None` where a
+/// dimension does not fill its tiles.
+fn tiled(shape: &Shape) -> Option<Vec<Piece>> {
+    let tile = shape.layout.as_ref()?.tiles.first()?;
+    let mut out = ordered(shape, true);
+    let from = out.len().checked_sub(tile.len())?;
+    let mut inside = Vec::new();
+    for (piece, &t) in out.iter_mut().skip(from).zip(tile) {
+        if piece.size == 1 {
+            continue;
+        }
+        if t == 0 || piece.size % t != 0 {
+            return None;
+        }
+        inside.push(Piece { size: t, ..*piece });
+        piece.size /= t;
+        piece.stride = t;
+    }
+    out.extend(inside);
+    Some(out)
+}
+
+/// Cuts both lists into the shortest runs of equal product. A rest that does not match is left
+/// out. Pieces of size one belong to no group.
+pub(super) fn regroup(a: &[Piece], b: &[Piece]) -> Box<[Group]> {
+    let mut out = Vec::new();
+    let mut group = Group::default();
+    let (mut pa, mut pb) = (1u64, 1u64);
+    let mut a = a.iter().filter(|d| d.size != 1);
+    let mut b = b.iter().filter(|d| d.size != 1);
+    loop {
+        if pa == pb && !group.a.is_empty() && !group.b.is_empty() {
+            out.push(std::mem::take(&mut group));
+            (pa, pb) = (1, 1);
+        }
+        let next = if pa <= pb { a.next() } else { None };
+        if let Some(&d) = next {
+            pa = pa.saturating_mul(d.size);
+            group.a.push(d);
+        } else if let Some(&d) = b.next() {
+            pb = pb.saturating_mul(d.size);
+            group.b.push(d);
+        } else {
+            return out.into();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pieces(list: &[(u8, u64)]) -> Vec<Piece> {
+        list.iter()
+            .map(|&(dimension, size)| Piece {
+                dimension,
+                size,
+                stride: 1,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn reshapes_fall_into_groups() {
+        let group = |a: &[(u8, u64)], b: &[(u8, u64)]| regroup(&pieces(a), &pieces(b));
+        let g = group(
+            &[(0, 8), (1, 2048), (2, 16), (3, 128)],
+            &[(0, 16384), (1, 2048)],
+        );
+        assert_eq!(g.len(), 2);
+        assert_eq!(g[0].a, pieces(&[(0, 8), (1, 2048)]));
+        assert_eq!(g[0].b, pieces(&[(0, 16384)]));
+        assert_eq!(g[1].a, pieces(&[(2, 16), (3, 128)]));
+        assert!(group(&[(0, 6)], &[(0, 4)]).is_empty());
+        assert!(group(&[], &[(0, 1)]).is_empty());
+    }
+
+    #[test]
+    fn tiles_are_dimensions_of_their_own() {
+        use crate::model::{ElementType, Layout};
+        let shape = |d: &[u64], order: &[u32]| Shape {
+            layout: Some(Layout {
+                minor_to_major: order.to_vec(),
+                tiles: vec![vec![8, 128]],
+                ..Layout::default()
+            }),
+            ..Shape::array(ElementType::F32, d)
+        };
+        let a = tiled(&shape(&[16, 2048, 1], &[1, 0, 2])).unwrap();
+        let b = tiled(&shape(&[2, 16, 8, 128], &[3, 2, 1, 0])).unwrap();
+        let g = regroup(&a, &b);
+        let pairs: Vec<(u8, u8)> = g
+            .iter()
+            .map(|g| (g.a[0].dimension, g.b[0].dimension))
+            .collect();
+        assert_eq!(pairs, [(0, 0), (1, 1), (0, 2), (1, 3)]);
+        assert!(tiled(&shape(&[8, 100], &[1, 0])).is_none());
+    }
+}

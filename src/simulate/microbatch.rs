@@ -1,0 +1,143 @@
+//! What micro-batching costs: while slices are worked off, the sum of the gradients so far is kept
+//! beside the gradients of the slice.
+//!
+//! In: effects with the batch's marks. Out: an accumulator per trained parameter.
+
+use rustc_hash::FxHashSet;
+
+use super::base::Base;
+use super::effects::Effects;
+use super::scenario::Scenario;
+use crate::model::{AllocationKind, InstructionId};
+
+/// Adds accumulators; returns how many and their bytes.
+pub(super) fn accumulators(
+    base: &Base<'_, '_>,
+    effects: &Effects,
+    scenario: &mut Scenario,
+    count: u64,
+) -> (usize, u64) {
+    if count < 2 {
+        return (0, 0);
+    }
+    let mut out = (0, 0u64);
+    let end = base.points.point_count();
+    for (b, block) in base.blocks.iter().enumerate() {
+        if !matches!(
+            block.kind,
+            AllocationKind::Parameter | AllocationKind::Donated
+        ) {
+            continue;
+        }
+        let size = scenario.blocks.get(b).copied().unwrap_or(0);
+        if size > 0 && is_trained(base, effects, block) {
+            let label = format!("gradient sum of argument {}", block.parameter.unwrap_or(0));
+            scenario.add(label, size, 0, end);
+            out.0 += 1;
+            out.1 = out.1.saturating_add(size);
+        }
+    }
+    out
+}
+
+/// Whether an argument is a parameter of the model that training changes: an output has its shape,
+/// and it meets data that carries the batch.
+fn is_trained(base: &Base<'_, '_>, effects: &Effects, block: &super::base::Block) -> bool {
+    let module = &base.program.module;
+    let Some(number) = block.parameter else {
+        return false;
+    };
+    let Some(argument) = module
+        .entry_parameters()
+        .into_iter()
+        .find(|&i| module.instruction(i).parameter_number == number)
+    else {
+        return false;
+    };
+    let shape = module.shape(argument);
+    let mut returned = block.kind == AllocationKind::Donated;
+    if let Some(root) = module.entry_root() {
+        module
+            .shape(root)
+            .for_each_leaf(&mut |_, leaf| returned |= *leaf == shape);
+    }
+    returned && meets_batch(base, effects, argument)
+}
+
+/// Follows an argument forward until something that carries the batch is computed from it.
+fn meets_batch(base: &Base<'_, '_>, effects: &Effects, argument: InstructionId) -> bool {
+    let marked = |n: u32| effects.batches.iter().any(|b| !b.marks.of(n).is_empty());
+    let Some(start) = base.values.nodes(argument).next() else {
+        return false;
+    };
+    let mut queue = vec![start];
+    let mut seen: FxHashSet<u32> = FxHashSet::default();
+    let module = &base.program.module;
+    while let Some(node) = queue.pop() {
+        if !seen.insert(node) || seen.len() > 20_000 {
+            continue;
+        }
+        // The same data in other computations, later tuples, loop bodies.
+        for l in base
+            .values
+            .links_at(node)
+            .iter()
+            .filter_map(|&l| base.values.links.get(l as usize))
+        {
+            if l.a == node && l.elementwise && passes(base, l.b) {
+                queue.push(l.b);
+            }
+        }
+        let i = base.values.instruction_of(node);
+        for u in base.graph.uses(i) {
+            let opcode = module.instruction(u.user).opcode;
+            if base.values.element_count(u.user) > 0 || base.values.element_count(i) > 0 {
+                continue;
+            }
+            for out in base.values.nodes(u.user) {
+                if marked(out) && !matches!(opcode, "fusion" | "call" | "while" | "conditional") {
+                    return true;
+                }
+            }
+            if matches!(
+                opcode,
+                "broadcast" | "all-gather" | "slice" | "dynamic-slice" | "reduce"
+            ) {
+                queue.extend(base.values.nodes(u.user));
+            }
+        }
+    }
+    false
+}
+
+/// Whether data flows on unchanged in substance: results of arithmetic on two arrays are something
+/// else.
+fn passes(base: &Base<'_, '_>, node: u32) -> bool {
+    let i = base.values.instruction_of(node);
+    matches!(
+        base.program.module.instruction(i).opcode,
+        "parameter"
+            | "tuple"
+            | "get-tuple-element"
+            | "while"
+            | "fusion"
+            | "call"
+            | "convert"
+            | "copy"
+            | "copy-start"
+            | "copy-done"
+            | "bitcast"
+            | "reshape"
+            | "transpose"
+            | "dynamic-slice"
+            | "slice"
+            | "all-gather"
+            | "all-gather-start"
+            | "all-gather-done"
+            | "async-start"
+            | "async-done"
+            | "async-update"
+            | "optimization-barrier"
+            | "broadcast"
+    )
+}

@@ -1,0 +1,107 @@
+//! Who reads a value, looked for through everything that only passes it on: tuples, loops'
+//! arguments, copies.
+//!
+//! In: a node. Out: reading instructions.
+
+use rustc_hash::FxHashSet;
+
+use super::base::Base;
+use super::values::NodeId;
+use crate::model::InstructionId;
+
+/// A reading of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Reader {
+    /// The instruction that reads.
+    pub(super) instruction: InstructionId,
+    /// The loop in whose body it does, if the value went into one.
+    pub(super) inside: Option<InstructionId>,
+}
+
+/// Steps after which a value's further way is not followed.
+const MOST: usize = 5_000;
+
+/// Readers of `node`, ascending.
+pub(super) fn readers(base: &Base<'_, '_>, node: NodeId) -> Vec<Reader> {
+    let module = &base.program.module;
+    let mut out = Vec::new();
+    let mut queue = vec![(node, None)];
+    let mut seen: FxHashSet<NodeId> = FxHashSet::default();
+    while let Some((node, inside)) = queue.pop() {
+        if !seen.insert(node) || seen.len() > MOST {
+            continue;
+        }
+        let i = base.values.instruction_of(node);
+        let offset = node - base.values.nodes(i).start;
+        for u in base.graph.uses(i) {
+            let user = u.user;
+            let into = match module.instruction(user).opcode {
+                "get-tuple-element" => {
+                    let index = module.instruction(user).tuple_index as usize;
+                    let part = base.values.element(i, index);
+                    if !part.contains(&node) {
+                        continue;
+                    }
+                    Some(base.values.nodes(user).start + (node - part.start))
+                }
+                "tuple" => Some(base.values.element(user, u.operand as usize).start + offset),
+                "bitcast" | "copy" | "optimization-barrier" => {
+                    Some(base.values.nodes(user).start + offset)
+                }
+                // Destination, source, context.
+                "copy-start" => Some(base.values.nodes(user).start),
+                "copy-done" if offset == 0 => Some(base.values.nodes(user).start),
+                "copy-done" => continue,
+                "while" => {
+                    for &c in module.called(user) {
+                        let parameter = module
+                            .computation(c)
+                            .instructions()
+                            .find(|&p| module.instruction(p).opcode == "parameter");
+                        if let Some(p) = parameter {
+                            queue.push((base.values.nodes(p).start + offset, Some(user)));
+                        }
+                    }
+                    continue;
+                }
+                _ => None,
+            };
+            match into {
+                Some(n) if base.values.nodes(user).contains(&n) => queue.push((n, inside)),
+                _ => out.push(Reader {
+                    instruction: user,
+                    inside,
+                }),
+            }
+        }
+    }
+    out.sort_unstable();
+    out.dedup();
+    out
+}
+
+/// Whether an instruction belongs to a backward pass, by its operation path.
+pub(super) fn is_backward(base: &Base<'_, '_>, i: InstructionId) -> bool {
+    base.program
+        .module
+        .instruction(i)
+        .op_name
+        .contains("transpose(")
+}
+
+/// The instruction that computed what `i` merely holds a copy of.
+pub(super) fn origin(base: &Base<'_, '_>, i: InstructionId) -> InstructionId {
+    let module = &base.program.module;
+    let mut at = i;
+    for _ in 0..8 {
+        let passes = matches!(
+            module.instruction(at).opcode,
+            "copy" | "copy-start" | "copy-done" | "bitcast" | "get-tuple-element"
+        );
+        match module.operands(at).first() {
+            Some(&o) if passes => at = o,
+            _ => break,
+        }
+    }
+    at
+}
