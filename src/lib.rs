@@ -1,10 +1,35 @@
 //! What fills TPU and GPU memory at the peak of a JAX/XLA program, why, and what to change.
+//!
+//! ```text
+//! paths ─ source ─ decode ─ model ─ analysis ─ report ─ text
+//!                                      ├────── chart ── pictures
+//!                                      └────── simulate
+//! text ── oom ── advise
+//! ```
+//!
+//! ```
+//! use xpeak::{report, source::Sources};
+//!
+//! let sources = Sources::open(&["samples/lm_v6e".into()])?;
+//! let options = report::Options::default();
+//! let report = report::load(&sources, &options)?.report(&options);
+//! let hbm = &report.modules[0].memory_spaces[0];
+//! let sum: u64 = hbm.buffers.iter().map(|b| b.counted_bytes).sum();
+//! assert_eq!(sum, hbm.peak_bytes);
+//! # Ok::<(), xpeak::Error>(())
+//! ```
 
 pub mod analysis;
+#[cfg(feature = "charts")]
+pub mod chart;
+#[cfg(feature = "cli")]
+pub mod cli;
 pub mod decode;
 mod error;
 pub mod model;
+pub mod report;
 pub mod simulate;
+pub mod source;
 pub mod units;
 
 pub use error::{Diagnostic, Error, Result, Severity};
@@ -21,3 +46,13 @@ pub mod proto {
         include!(concat!(env!("OUT_DIR"), "/xpeak.hlo.rs"));
     }
 }
+
+/// Out-of-memory text to data.
+pub mod oom;
+
+/// What to change: steps and the catalogue behind them.
+pub mod advise;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

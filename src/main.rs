@@ -1,5 +1,5 @@
 //! The `xpeak` command: everything lives in the library, see [`xpeak::cli`].
 
 fn main() -> std::process::ExitCode {
-    std::process::ExitCode::SUCCESS
+    xpeak::cli::main()
 }

@@ -1,5 +1,8 @@
 //! The flattened program order against the compiler's own heap simulator traces.
+#![allow(clippy::unwrap_used)]
 
+#[path = "common/build.rs"]
+mod build;
 mod common;
 
 use xpeak::analysis::{peak_snapshot, space_usage, Graph, ProgramPoints};
@@ -76,4 +79,72 @@ fn the_peaks_instruction_has_the_peaks_point() {
         checked += 1;
     }
     assert!(checked > 3, "{checked}");
+}
+
+/// Computations that call each other in a circle are followed once.
+#[test]
+fn calls_in_a_circle_end() {
+    let bytes = build::Build::default()
+        .computation("a", &[("x", "parameter.0", &[]), ("y", "negate", &["x"])])
+        .computation(
+            "main",
+            &[("p", "parameter.0", &[]), ("call", "call", &["p", "@a"])],
+        )
+        .circle("y", "main")
+        .argument("p", 0)
+        .bytes();
+    let program = decode_program(&bytes, HloContainer::Proto).unwrap();
+    let graph = Graph::new(&program);
+    let names: Vec<&str> = graph
+        .program_order()
+        .iter()
+        .map(|&i| program.module.instruction(i).name)
+        .collect();
+    assert_eq!(names, ["p", "x", "y", "call"]);
+    let p = graph.program_order()[0];
+    assert_eq!(graph.uses(p).len(), 1);
+    let mut budget = 1000;
+    let reads = xpeak::analysis::flow::reads_of(&program, &graph, p, &[], &mut budget);
+    assert_eq!(reads.reads.len(), 0, "a call of itself reads nothing");
+}
+
+/// A loop's condition and body come before it, each once, whatever their order in the file.
+#[test]
+fn a_loop_comes_after_its_condition_and_body() {
+    let bytes = build::Build::default()
+        .computation(
+            "c",
+            &[
+                ("tuple.c", "parameter.0", &[]),
+                ("less", "compare", &["tuple.c"]),
+            ],
+        )
+        .computation(
+            "b",
+            &[
+                ("tuple.b", "parameter.0", &[]),
+                ("step", "tuple", &["tuple.b", "tuple.b"]),
+            ],
+        )
+        .computation(
+            "main",
+            &[
+                ("p", "parameter.0", &[]),
+                ("in", "tuple", &["p", "p"]),
+                ("loop", "while", &["in", "@b", "@c"]),
+                ("out", "get-tuple-element.1", &["loop"]),
+            ],
+        )
+        .bytes();
+    let program = decode_program(&bytes, HloContainer::Proto).unwrap();
+    let graph = Graph::new(&program);
+    let names: Vec<&str> = graph
+        .program_order()
+        .iter()
+        .map(|&i| program.module.instruction(i).name)
+        .collect();
+    assert_eq!(
+        names,
+        ["p", "in", "tuple.c", "less", "tuple.b", "step", "loop", "out"]
+    );
 }

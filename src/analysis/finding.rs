@@ -177,3 +177,16 @@ pub enum Safety {
     /// The model itself.
     ChangesModel,
 }
+
+impl Safety {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Safety::Safe => "results stay the same",
+            Safety::ChangesSpeed => "results stay the same, speed changes",
+            Safety::ChangesNumerics => "may change numerics",
+            Safety::ChangesTraining => "changes training dynamics",
+            Safety::ChangesModel => "changes the model",
+        }
+    }
+}

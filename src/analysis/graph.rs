@@ -22,6 +22,8 @@ pub struct Graph {
     flat: Vec<InstructionId>,
     /// The instruction that runs a computation, by computation; the first one.
     caller: FxHashMap<ComputationId, InstructionId>,
+    /// `(computation, parameter number, parameter)`, sorted.
+    parameters: Vec<(ComputationId, u32, InstructionId)>,
 }
 
 /// One use of a value.
@@ -79,7 +81,24 @@ impl Graph {
                 *at += 1;
             }
         }
+        // Of a tuple, by element: so that one element's uses are found without the others.
+        for pair in starts.windows(2) {
+            let &[from, to] = pair else { continue };
+            if let Some(uses) = self.uses.get_mut(from as usize..to as usize) {
+                if uses.iter().any(|u| element_of(program, u).is_some()) {
+                    uses.sort_unstable_by_key(|u| (element_of(program, u).unwrap_or(u32::MAX), *u));
+                }
+            }
+        }
         self.starts = starts;
+        for id in ids() {
+            let i = module.instruction(id);
+            if i.opcode == "parameter" {
+                self.parameters
+                    .push((i.computation, i.parameter_number, id));
+            }
+        }
+        self.parameters.sort_unstable();
     }
 
     fn flatten(&mut self, program: &Program<'_>) {
@@ -122,7 +141,33 @@ impl Graph {
         }
     }
 
-    /// Uses of an instruction's result, by user.
+    /// Uses of element `element` of an instruction's tuple: the get-tuple-elements that take it,
+    /// and every use of the whole tuple.
+    pub fn element_uses(
+        &self,
+        program: &Program<'_>,
+        id: InstructionId,
+        element: u32,
+    ) -> impl Iterator<Item = Use> + '_ {
+        let uses = self.uses(id);
+        let key = |u: &Use| element_of(program, u).unwrap_or(u32::MAX);
+        let from = uses.partition_point(|u| key(u) < element);
+        let len = uses.get(from..).unwrap_or_default();
+        let len = len.partition_point(|u| key(u) <= element);
+        let whole = uses.partition_point(|u| key(u) < u32::MAX).max(from + len);
+        let part = |a: usize, b: usize| uses.get(a..b).unwrap_or_default().iter().copied();
+        part(from, from + len).chain(part(whole, uses.len()))
+    }
+
+    /// Parameter number `number` of a computation.
+    pub fn parameter(&self, computation: ComputationId, number: u32) -> Option<InstructionId> {
+        let from = (computation, number, InstructionId(0));
+        let at = self.parameters.partition_point(|p| *p < from);
+        let found = self.parameters.get(at)?;
+        (found.0 == computation && found.1 == number).then_some(found.2)
+    }
+
+    /// Uses of an instruction's result: of a tuple by element, then by user.
     pub fn uses(&self, id: InstructionId) -> &[Use] {
         let bound = |i: usize| self.starts.get(i).copied().unwrap_or(0) as usize;
         self.uses
@@ -149,6 +194,12 @@ impl Graph {
     pub fn caller_of(&self, computation: ComputationId) -> Option<InstructionId> {
         self.caller.get(&computation).copied()
     }
+}
+
+/// The element that a use takes out of a tuple.
+fn element_of(program: &Program<'_>, u: &Use) -> Option<u32> {
+    let user = program.module.instruction(u.user);
+    (user.opcode == "get-tuple-element").then_some(user.tuple_index)
 }
 
 struct Frame {

@@ -252,7 +252,7 @@ fn arena_buffers(
             out.push(b);
         }
         if arena.is_union {
-            count_overlaps_once(out.get_mut(from..).unwrap_or_default());
+            count_overlaps_once(out.get_mut(from..).unwrap_or_default(), u64::MAX);
         }
     }
     let counted = out
@@ -305,25 +305,30 @@ fn arena_without_trace(
             out.push(b);
         }
     }
-    count_overlaps_once(out.get_mut(from..).unwrap_or_default());
+    let limit = assignment.allocation(id).size_bytes;
+    count_overlaps_once(out.get_mut(from..).unwrap_or_default(), limit);
     let tail = out.split_off(from);
     out.extend(tail.into_iter().filter(|b| b.counted_bytes > 0));
 }
 
-/// Gives each address to the largest buffer that covers it.
-fn count_overlaps_once(buffers: &mut [PeakBuffer]) {
-    let end = |b: &PeakBuffer| b.offset_bytes.saturating_add(b.size_bytes);
+/// Gives each address below `limit` to the largest buffer that covers it.
+fn count_overlaps_once(buffers: &mut [PeakBuffer], limit: u64) {
+    let span = |b: &PeakBuffer| {
+        let end = b.offset_bytes.saturating_add(b.size_bytes);
+        (b.offset_bytes.min(limit), end.min(limit))
+    };
     let mut order: Vec<usize> = (0..buffers.len()).collect();
     order.sort_by_key(|&i| (Reverse(buffers[i].size_bytes), buffers[i].buffer));
     let ends = buffers
         .iter()
-        .flat_map(|b| [b.offset_bytes, end(b)])
+        .flat_map(|b| <[u64; 2]>::from(span(b)))
         .collect();
     let mut union = super::union::RangeUnion::new(ends);
     for i in order {
         let before = union.covered();
         let b = &mut buffers[i];
-        union.add(b.offset_bytes, b.offset_bytes.saturating_add(b.size_bytes));
+        let (start, end) = span(b);
+        union.add(start, end);
         b.counted_bytes = union.covered() - before;
         if b.counted_bytes < b.size_bytes {
             // The share of the data in what is counted.

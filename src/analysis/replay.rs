@@ -138,6 +138,38 @@ pub fn last_names(
     names
 }
 
+/// The last buffer to become a name of each canonical buffer within each of its live ranges, by
+/// canonical buffer and first point of the range. Ranges without sharing are not listed.
+pub fn range_names(
+    assignment: &BufferAssignment<'_>,
+    trace: &HeapTrace<'_>,
+) -> rustc_hash::FxHashMap<(BufferId, u32), BufferId> {
+    let ranges = replay(assignment, trace).ranges;
+    let mut start_of = rustc_hash::FxHashMap::default();
+    let mut root = rustc_hash::FxHashMap::default();
+    let mut out = rustc_hash::FxHashMap::default();
+    let mut next = ranges.iter().peekable();
+    for (point, event) in trace.events.iter().enumerate() {
+        while let Some(r) = next.next_if(|r| r.start as usize <= point) {
+            start_of.insert(r.buffer, r.start);
+        }
+        match (event.kind, event.buffer) {
+            (HeapEventKind::Alloc, Some(b)) => {
+                root.insert(b, b);
+            }
+            (HeapEventKind::ShareWith { canonical: Some(c) }, Some(b)) => {
+                let r = root.get(&c).copied().unwrap_or(c);
+                root.insert(b, r);
+                if let Some(&start) = start_of.get(&r) {
+                    out.insert((r, start), b);
+                }
+            }
+            _ => {}
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

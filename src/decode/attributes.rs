@@ -1,8 +1,9 @@
 //! What is rarely needed of an instruction, read from its bytes on demand.
 
 use super::module::decode_attributes;
+use super::sharding::{decode_axis, decode_mesh};
 use super::wire::{fields, numbers, text, Value};
-use crate::model::HloInstruction;
+use crate::model::{transposed_iota, AxisRef, HloInstruction, Mesh};
 
 /// The less common fields of one instruction. Damaged fields read as absent.
 #[derive(Debug, Clone, Default)]
@@ -23,6 +24,8 @@ pub struct Attributes<'a> {
     pub is_host_transfer: bool,
     /// Whether replica group ids count replicas × partitions rather than replicas.
     pub use_global_device_ids: bool,
+    /// Of a custom call: whether it does more than compute its result.
+    pub has_side_effect: bool,
     /// Device groups of a collective.
     pub groups: CollectiveGroups,
     /// Source and target device of each pair of a collective-permute.
@@ -52,6 +55,73 @@ pub enum CollectiveGroups {
         /// Permutation of those dimensions; empty = none.
         transpose_perm: Vec<i64>,
     },
+    /// The devices that differ only along some axes of a mesh.
+    Mesh {
+        /// The mesh.
+        mesh: Mesh,
+        /// The axes.
+        axes: Vec<AxisRef>,
+    },
+    /// Groups are there and cannot be read: nothing may be assumed of them.
+    Unreadable,
+}
+
+impl CollectiveGroups {
+    /// The groups spelled out, where they are over ids `0..count`; `None` where they cannot be,
+    /// or name an id twice or out of range.
+    pub fn lists(&self, count: u64) -> Option<Vec<Vec<u32>>> {
+        let narrow = |id: i64| u32::try_from(id).ok().filter(|&d| u64::from(d) < count);
+        let lists: Vec<Vec<u32>> = match self {
+            CollectiveGroups::All => vec![(0..u32::try_from(count).ok()?).collect()],
+            CollectiveGroups::Explicit(groups) => groups
+                .iter()
+                .map(|g| g.iter().map(|&id| narrow(id)).collect())
+                .collect::<Option<_>>()?,
+            CollectiveGroups::Iota {
+                groups,
+                size,
+                reshape_dims,
+                transpose_perm,
+            } => {
+                let unsigned = |v: &[i64]| {
+                    let v: Result<Vec<u64>, _> = v.iter().map(|&x| u64::try_from(x)).collect();
+                    v.ok()
+                };
+                if groups
+                    .checked_mul(*size)
+                    .and_then(|n| u64::try_from(n).ok())
+                    != Some(count)
+                {
+                    return None;
+                }
+                let (dims, perm) = (unsigned(reshape_dims)?, unsigned(transpose_perm)?);
+                let order: Vec<u32> = transposed_iota(count, &dims, &perm)?
+                    .into_iter()
+                    .map(|d| u32::try_from(d).ok())
+                    .collect::<Option<_>>()?;
+                let size = usize::try_from(*size).ok().filter(|&s| s > 0)?;
+                order.chunks(size).map(<[u32]>::to_vec).collect()
+            }
+            CollectiveGroups::Mesh { mesh, axes } => {
+                if mesh.device_count() != Some(count) {
+                    return None;
+                }
+                mesh.groups_along(axes)?
+                    .iter()
+                    .map(|g| g.iter().map(|&id| narrow(id)).collect())
+                    .collect::<Option<_>>()?
+            }
+            CollectiveGroups::Unreadable => return None,
+        };
+        let mut seen = vec![false; usize::try_from(count).ok()?];
+        for &id in lists.iter().flatten() {
+            let slot = seen.get_mut(id as usize)?;
+            if std::mem::replace(slot, true) {
+                return None;
+            }
+        }
+        Some(lists)
+    }
 }
 
 impl<'a> HloInstruction<'a> {
@@ -79,12 +149,15 @@ impl<'a> HloInstruction<'a> {
                 (68, Value::Bytes(b)) => {
                     a.frontend_attributes = decode_attributes(b).unwrap_or_default();
                 }
+                (65, Value::Varint(v)) => a.has_side_effect = v != 0,
                 (71, Value::Varint(v)) => a.use_global_device_ids = v != 0,
                 (87, Value::Bytes(b)) => {
                     if let Some(groups) = device_list(b) {
                         a.groups = groups;
                     }
                 }
+                (92, Value::Bytes(b)) => a.groups = iota_groups(b),
+                (93, Value::Bytes(b)) => a.groups = mesh_groups(b),
                 _ => {}
             }
         }
@@ -100,6 +173,15 @@ impl<'a> HloInstruction<'a> {
             .filter_map(Result::ok)
             .find_map(|(n, v)| (n == 28).then(|| v.bytes().map(text)).flatten())
             .unwrap_or_default()
+    }
+
+    /// The serialized fields that give a collective's device groups, as they stand: a key for
+    /// those who want to read each kind of group once.
+    pub(crate) fn group_fields(&self) -> Vec<(u32, &'a [u8])> {
+        fields(self.raw)
+            .filter_map(Result::ok)
+            .filter_map(|(n, v)| matches!(n, 49 | 87 | 92 | 93).then(|| Some((n, v.bytes()?)))?)
+            .collect()
     }
 
     /// Serialized sharding, if it carries one.
@@ -140,18 +222,123 @@ fn device_list(bytes: &[u8]) -> Option<CollectiveGroups> {
     for field in fields(bytes).filter_map(Result::ok) {
         match field {
             (1, Value::Bytes(b)) => explicit.push(replica_group(b)),
-            (2, Value::Bytes(b)) => {
-                let n = integers_by_field(b);
-                let all = |f: u32| n.iter().filter(|(g, _)| *g == f).map(|(_, v)| *v).collect();
-                return Some(CollectiveGroups::Iota {
-                    groups: first(&n, 1),
-                    size: first(&n, 2),
-                    reshape_dims: all(3),
-                    transpose_perm: all(4),
-                });
-            }
+            (2, Value::Bytes(b)) => return Some(iota_groups(b)),
             _ => {}
         }
     }
     (!explicit.is_empty()).then_some(CollectiveGroups::Explicit(explicit))
+}
+
+fn iota_groups(bytes: &[u8]) -> CollectiveGroups {
+    let n = integers_by_field(bytes);
+    let all = |f: u32| n.iter().filter(|(g, _)| *g == f).map(|(_, v)| *v).collect();
+    CollectiveGroups::Iota {
+        groups: first(&n, 1),
+        size: first(&n, 2),
+        reshape_dims: all(3),
+        transpose_perm: all(4),
+    }
+}
+
+/// Groups of the devices that differ only along some axes of a mesh.
+fn mesh_groups(bytes: &[u8]) -> CollectiveGroups {
+    let mut mesh = None;
+    let mut axes = Vec::new();
+    for field in fields(bytes) {
+        match field {
+            Ok((1, Value::Bytes(b))) => mesh = decode_mesh(b).ok(),
+            Ok((2, Value::Bytes(b))) => match decode_axis(b) {
+                Ok(axis) => axes.push(axis),
+                Err(_) => return CollectiveGroups::Unreadable,
+            },
+            Ok(_) => {}
+            Err(_) => return CollectiveGroups::Unreadable,
+        }
+    }
+    match mesh {
+        Some(mesh) => CollectiveGroups::Mesh { mesh, axes },
+        None => CollectiveGroups::Unreadable,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::hlo;
+    use prost::Message;
+
+    fn groups(i: &hlo::HloInstructionProto) -> CollectiveGroups {
+        let bytes = hlo::HloProto {
+            hlo_module: Some(hlo::HloModuleProto {
+                computations: vec![hlo::HloComputationProto {
+                    instructions: vec![i.clone()],
+                    ..Default::default()
+                }],
+                ..Default::default()
+            }),
+            ..Default::default()
+        }
+        .encode_to_vec();
+        let p = super::super::decode_program(&bytes, super::super::HloContainer::Proto).unwrap();
+        p.module.instructions[0].attributes().groups
+    }
+
+    #[test]
+    fn every_spelling_of_device_groups_is_read() {
+        let iota = hlo::IotaReplicaGroupListProto {
+            num_replica_groups: 2,
+            num_devices_per_group: 2,
+            iota_reshape_dims: vec![2, 2],
+            iota_transpose_perm: vec![1, 0],
+        };
+        let want = CollectiveGroups::Iota {
+            groups: 2,
+            size: 2,
+            reshape_dims: vec![2, 2],
+            transpose_perm: vec![1, 0],
+        };
+        let newer = hlo::HloInstructionProto {
+            iota_collective_device_list: Some(iota.clone()),
+            ..Default::default()
+        };
+        let older = hlo::HloInstructionProto {
+            collective_device_list: Some(hlo::CollectiveDeviceListProto {
+                iota_replica_group_list: Some(iota),
+                ..Default::default()
+            }),
+            ..Default::default()
+        };
+        assert_eq!(groups(&newer), want);
+        assert_eq!(groups(&older), want);
+        let axis = |size| hlo::mesh_proto::MeshAxis {
+            name: b"a".to_vec(),
+            size,
+        };
+        let mesh = |index, sizes: &[i64]| hlo::HloInstructionProto {
+            mesh_axes_replica_group_list: Some(hlo::MeshAxesReplicaGroupListProto {
+                mesh: Some(hlo::MeshProto {
+                    axes: sizes.iter().map(|&s| axis(s)).collect(),
+                    ..Default::default()
+                }),
+                axes: vec![hlo::AxisRefProto {
+                    mesh_axis_index: index,
+                    ..Default::default()
+                }],
+            }),
+            ..Default::default()
+        };
+        let lists = |i: &hlo::HloInstructionProto| groups(i).lists(4);
+        let columns = Some(vec![vec![0, 2], vec![1, 3]]);
+        assert_eq!(want.lists(4), columns);
+        assert_eq!(lists(&mesh(0, &[2, 2])), columns);
+        assert_eq!(lists(&mesh(1, &[2, 2])), Some(vec![vec![0, 1], vec![2, 3]]));
+        assert_eq!(lists(&mesh(9, &[2, 2])), None, "an axis that is not there");
+        assert_eq!(lists(&mesh(0, &[i64::MAX, 2])), None);
+        let explicit = |g: &[&[i64]]| {
+            CollectiveGroups::Explicit(g.iter().map(|g| g.to_vec()).collect()).lists(4)
+        };
+        assert_eq!(explicit(&[&[0, 4]]), None, "out of range");
+        assert_eq!(explicit(&[&[0, 1], &[1, 2]]), None, "twice");
+        assert_eq!(CollectiveGroups::All.lists(2), Some(vec![vec![0, 1]]));
+    }
 }

@@ -7,6 +7,7 @@ mod attributes;
 mod hlo;
 mod module;
 mod shape;
+mod sharding;
 mod sniff;
 pub mod wire;
 mod xspace;
@@ -15,6 +16,7 @@ pub use attributes::{Attributes, CollectiveGroups};
 pub use hlo::{decode_program, HloContainer};
 pub use module::decode_sequence;
 pub use shape::decode_shape;
+pub use sharding::decode_sharding;
 pub use sniff::{sniff, FileKind};
 pub use xspace::{decode_xspace, XPlaneInfo, XProgram, XSpace};
 

@@ -28,7 +28,7 @@ pub struct XProgram<'a> {
     /// Name without the program id, `jit_step`.
     pub name: &'a str,
     /// Program id.
-    pub program_id: i64,
+    pub program_id: u64,
     /// Serialized HloProto.
     pub hlo: &'a [u8],
 }
@@ -85,7 +85,7 @@ pub fn decode_xspace(bytes: &[u8]) -> WireResult<XSpace<'_>> {
     let mut out = XSpace::default();
     let mut walk = fields_of_truncated(bytes);
     let mut index = 0;
-    while let Some(field) = walk.next() {
+    for field in walk.by_ref() {
         match field {
             Ok((1, Value::Bytes(b))) => {
                 plane(b, &mut out, index);
@@ -259,7 +259,7 @@ fn program<'a>(entry: &'a [u8], stat_names: &[(u64, &str)]) -> WireResult<Option
     }
     Ok(hlo.map(|hlo| XProgram {
         name: without_program_id(name),
-        program_id: program_id.unwrap_or(key) as i64,
+        program_id: program_id.unwrap_or(key),
         hlo,
     }))
 }

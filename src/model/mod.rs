@@ -8,8 +8,10 @@ mod buffer;
 mod device;
 mod element;
 mod ids;
+mod mesh;
 mod module;
 mod shape;
+mod sharding;
 mod stack;
 
 pub use buffer::{
@@ -19,10 +21,13 @@ pub use buffer::{
 pub use device::{capacity_of, Device};
 pub use element::ElementType;
 pub use ids::{AllocationId, BufferId, ComputationId, InstructionId};
+pub(crate) use mesh::{product, transposed_iota};
+pub use mesh::{AxisRef, Mesh, MeshAxis, MAX_DEVICES};
 pub use module::{
     BufferDonor, HloComputation, HloInstruction, HloModule, InputOutputAlias, SourceLine,
 };
 pub use shape::{Layout, PhysicalDimension, Shape};
+pub use sharding::{NamedSharding, Sharding, SubgroupKind, TileAssignment};
 pub use stack::StackFrameIndex;
 
 use crate::error::Diagnostic;

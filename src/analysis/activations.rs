@@ -1,0 +1,331 @@
+//! Forward results that are held for the backward pass.
+//!
+//! In: what is alive at a space's peak. Out: the blocks that the forward pass computed (`jvp` in
+//! the framework's name, no `transpose`) and that the backward pass reads; for the stacked results
+//! of a loop over layers with the number of iterations. What a block under `jax.checkpoint` still
+//! keeps is told apart: its inputs have to stay, what its policy saves does not.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::evidence::{buffer_ids, counted, matters, place, shortened};
+use super::finding::{Context, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
+use super::flow::{reads_of, Path};
+use super::graph::Graph;
+use super::maker::maker_of;
+use super::peak::PeakBuffer;
+use super::phase::{is_product, operation, phase, scope, scope_pattern, Phase};
+use super::trip::trip_count;
+use crate::model::{AllocationKind, ComputationId, InstructionId};
+use crate::units;
+
+/// A forward result that is held for the backward pass.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SavedActivation {
+    /// Position in the peak's list of buffers.
+    pub peak_index: usize,
+    /// The instruction that computed it; may be inside a fusion.
+    pub maker: InstructionId,
+    /// The loop whose iterations it is stacked over.
+    pub stacked_by: Option<InstructionId>,
+    /// Iterations of that loop, where known.
+    pub trip_count: Option<u64>,
+    /// Bytes that count at the peak.
+    pub bytes: u64,
+    /// Bytes of one iteration's part; all of it where it is not stacked.
+    pub bytes_per_iteration: u64,
+    /// Whether a matrix product or convolution made it.
+    pub is_product: bool,
+    /// Whether the block that it is from is under `jax.checkpoint` already.
+    pub checkpointed: bool,
+    /// The user's scope it was computed in; may be empty.
+    pub scope: String,
+}
+
+/// Blocks smaller than the peak divided by this are not looked at.
+const SMALLEST_PART: u64 = 2000;
+/// Readers looked at for one block at most.
+const MAX_READERS: usize = 400;
+
+/// Forward results held at the peak for the backward pass, largest first.
+pub fn saved_activations(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<SavedActivation> {
+    let module = &ctx.program.module;
+    let Some(assignment) = &ctx.program.assignment else {
+        return Vec::new();
+    };
+    let smallest = ctx.usage.peak_bytes() / SMALLEST_PART;
+    let recomputing = recomputing_computations(ctx);
+    let mut budget = 100_000 + 10 * module.instructions.len();
+    let mut trips: FxHashMap<InstructionId, Option<u64>> = FxHashMap::default();
+    let mut out = Vec::new();
+    for (peak_index, b) in ctx.peak.buffers.iter().enumerate() {
+        let (Some(buffer), Some(value)) = (b.buffer, b.instruction) else {
+            continue;
+        };
+        if b.kind != AllocationKind::Temporary || b.counted_bytes <= smallest {
+            continue;
+        }
+        let path: Path = assignment
+            .shape_index(buffer)
+            .iter()
+            .map(|&i| u32::try_from(i).unwrap_or(u32::MAX))
+            .collect();
+        let maker = maker_of(ctx.program, graph, value, &path);
+        let op_name = module.instruction(maker.instruction).op_name;
+        if phase(op_name) != Phase::Forward {
+            continue;
+        }
+        let Some(reader) = backward_reader(ctx, graph, maker.value, &mut budget) else {
+            continue;
+        };
+        let trips = maker.stacked_by.and_then(|w| {
+            *trips
+                .entry(w)
+                .or_insert_with(|| trip_count(ctx.program, graph, w))
+        });
+        let r = module.instruction(reader);
+        out.push(SavedActivation {
+            peak_index,
+            maker: maker.instruction,
+            stacked_by: maker.stacked_by,
+            trip_count: trips,
+            bytes: b.counted_bytes,
+            bytes_per_iteration: b.counted_bytes / trips.unwrap_or(1).max(1),
+            is_product: is_product(op_name),
+            checkpointed: recomputing.contains(&r.computation)
+                || r.op_name.contains("/checkpoint/")
+                || r.op_name.contains("rematted_computation"),
+            scope: scope(op_name),
+        });
+    }
+    out
+}
+
+/// Loop bodies of a backward pass that recomputes under `jax.checkpoint`.
+fn recomputing_computations(ctx: &Context<'_, '_>) -> FxHashSet<ComputationId> {
+    let module = &ctx.program.module;
+    let recomputes = |i: &&crate::model::HloInstruction<'_>| {
+        i.op_name.contains("/while/body/") && i.op_name.contains("rematted_computation")
+    };
+    let found = module.instructions.iter().filter(recomputes);
+    found.map(|i| i.computation).collect()
+}
+
+/// A reader of the backward pass, directly or through copies.
+fn backward_reader(
+    ctx: &Context<'_, '_>,
+    graph: &Graph,
+    value: (InstructionId, Path),
+    budget: &mut usize,
+) -> Option<InstructionId> {
+    let module = &ctx.program.module;
+    let mut todo = vec![value];
+    let mut seen: FxHashSet<InstructionId> = FxHashSet::default();
+    let mut looked_at = 0;
+    while let Some((value, path)) = todo.pop() {
+        let reads = reads_of(ctx.program, graph, value, &path, budget).reads;
+        looked_at += reads.len();
+        let backward = reads
+            .iter()
+            .map(|r| r.reader)
+            // A loop only carries; what reads is in its body.
+            .filter(|&r| module.instruction(r).opcode != "while")
+            .find(|&r| phase(module.instruction(r).op_name) == Phase::Backward);
+        if backward.is_some() || looked_at > MAX_READERS {
+            return backward;
+        }
+        for r in reads {
+            let opcode = module.instruction(r.reader).opcode;
+            let copies = opcode == "copy"
+                || opcode == "reshape"
+                || opcode == "transpose"
+                || opcode.ends_with("-start")
+                || opcode.ends_with("-done");
+            if copies && seen.insert(r.reader) {
+                todo.push((r.reader, Path::new()));
+                if opcode.ends_with("-start") {
+                    // Its result is a tuple; what follows takes all of it.
+                    todo.push((r.reader, vec![0]));
+                }
+            }
+        }
+    }
+    None
+}
+
+/// One finding per loop whose results are stacked, and one for all others.
+pub fn activation_findings(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<Finding> {
+    let saved = saved_activations(ctx, graph);
+    // What a checkpointed block keeps besides products are its inputs: those it needs.
+    let freeable = |s: &&SavedActivation| !s.checkpointed || s.is_product;
+    let mut loops: Vec<InstructionId> = saved.iter().filter_map(|s| s.stacked_by).collect();
+    loops.sort_unstable();
+    loops.dedup();
+    let mut out = Vec::new();
+    for w in loops {
+        let of_loop = saved.iter().filter(|s| s.stacked_by == Some(w));
+        let group: Vec<&SavedActivation> = of_loop.filter(freeable).collect();
+        out.extend(loop_finding(ctx, &group));
+    }
+    let rest = saved.iter().filter(|s| s.stacked_by.is_none());
+    let rest: Vec<&SavedActivation> = rest.filter(freeable).collect();
+    out.extend(straight_finding(ctx, &rest));
+    out
+}
+
+fn total<'s>(group: impl IntoIterator<Item = &'s &'s SavedActivation>) -> u64 {
+    group.into_iter().fold(0, |s, a| s.saturating_add(a.bytes))
+}
+
+fn line(ctx: &Context<'_, '_>, s: &SavedActivation) -> (u64, String) {
+    let i = ctx.program.module.instruction(s.maker);
+    let mut text = format!("{}: {}", operation(i.op_name), units::bytes(s.bytes));
+    if let Some(n) = s.trip_count.filter(|&n| n > 1) {
+        text += &format!(" = {n} x {}", units::bytes(s.bytes_per_iteration));
+    }
+    if let Some(shape) = ctx
+        .peak
+        .buffers
+        .get(s.peak_index)
+        .and_then(|b| b.shape.as_ref())
+    {
+        text += &format!(", {shape}");
+    }
+    text += &format!(", {}{}", i.op_name, place(ctx, s.maker));
+    (s.bytes, text)
+}
+
+fn ids(ctx: &Context<'_, '_>, group: &[&SavedActivation]) -> Vec<i64> {
+    let buffers = group
+        .iter()
+        .filter_map(|s| ctx.peak.buffers.get(s.peak_index));
+    buffer_ids(ctx, buffers.collect::<Vec<&PeakBuffer>>())
+}
+
+const LINKS: [&str; 2] = [
+    "https://docs.jax.dev/en/latest/gradient-checkpointing.html",
+    "https://openxla.org/xla/errors/error_1000",
+];
+
+fn finding(
+    ctx: &Context<'_, '_>,
+    group: &[&SavedActivation],
+    title: String,
+    evidence: Vec<String>,
+    action: String,
+) -> Finding {
+    let bytes = total(group);
+    Finding {
+        kind: FindingKind::SavedActivations,
+        severity: FindingSeverity::of_share(bytes, ctx.usage.peak_bytes()),
+        title,
+        bytes,
+        // All of it at most: what is recomputed one block at a time need not fall on the peak.
+        saving_bytes: bytes,
+        saving: SavingKind::UpperBound,
+        safety: Safety::ChangesSpeed,
+        evidence,
+        action,
+        buffer_ids: ids(ctx, group),
+        links: LINKS.map(str::to_owned).to_vec(),
+    }
+}
+
+fn loop_finding(ctx: &Context<'_, '_>, group: &[&SavedActivation]) -> Option<Finding> {
+    let bytes = total(group);
+    let first = group.first().filter(|_| matters(ctx, bytes))?;
+    let trips = first.trip_count;
+    let checkpointed = group.iter().any(|s| s.checkpointed);
+    let products = total(group.iter().filter(|s| s.is_product));
+    let over = match trips {
+        Some(n) => format!("a loop of {n} iterations"),
+        None => "a loop".to_owned(),
+    };
+    let title = if checkpointed {
+        format!(
+            "{} that a checkpoint policy saves in {over} are held for the backward pass",
+            units::bytes(bytes)
+        )
+    } else {
+        format!(
+            "{} of forward results of {over} are held for the backward pass",
+            units::bytes(bytes)
+        )
+    };
+    let mut evidence = shortened(group.iter().map(|s| line(ctx, s)).collect());
+    if let Some(w) = first.stacked_by {
+        let w_name = ctx.program.module.instruction(w);
+        evidence.push(format!("stacked by {} ({})", w_name.name, w_name.op_name));
+    }
+    let action = if checkpointed {
+        "Drop the policy of jax.checkpoint around the loop's body, or take one that saves less \
+         (jax.checkpoint_policies.nothing_saveable): what it saves is recomputed instead."
+            .to_owned()
+    } else {
+        let mut text = "Put jax.checkpoint around the loop's body: jax.lax.scan(jax.checkpoint(\
+                        body), carry, layers); each iteration then keeps its input alone."
+            .to_owned();
+        if products > 0 && products < bytes {
+            text += &format!(
+                " Cheaper to recompute: jax.checkpoint(body, \
+                 policy=jax.checkpoint_policies.dots_saveable) keeps the matrix products ({}) and \
+                 frees about {}.",
+                units::bytes(products),
+                units::bytes(bytes - products)
+            );
+        }
+        text
+    };
+    Some(finding(ctx, group, title, evidence, action))
+}
+
+fn straight_finding(ctx: &Context<'_, '_>, group: &[&SavedActivation]) -> Option<Finding> {
+    let bytes = total(group);
+    if !matters(ctx, bytes) {
+        return None;
+    }
+    // By scope, layers' numbers aside.
+    let mut scopes: FxHashMap<String, (u64, FxHashSet<&str>)> = FxHashMap::default();
+    for s in group {
+        let entry = scopes.entry(scope_pattern(&s.scope)).or_default();
+        entry.0 = entry.0.saturating_add(s.bytes);
+        entry.1.insert(&s.scope);
+    }
+    let mut by_scope: Vec<(u64, String, usize)> = scopes
+        .into_iter()
+        .map(|(pattern, (sum, each))| (sum, pattern, each.len()))
+        .collect();
+    by_scope.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    let repeated = by_scope.iter().find(|s| s.2 > 1 && !s.1.is_empty());
+    let mut evidence = shortened(group.iter().map(|s| line(ctx, s)).collect());
+    for (sum, pattern, n) in by_scope.iter().filter(|s| !s.1.is_empty()).take(4) {
+        evidence.push(format!(
+            "scope {pattern} ({}): {}",
+            counted(*n, "place", "places"),
+            units::bytes(*sum)
+        ));
+    }
+    let title = format!(
+        "{} of forward results ({}) are held for the backward pass",
+        units::bytes(bytes),
+        counted(group.len(), "buffer", "buffers")
+    );
+    let target = match repeated {
+        Some(r) => format!("each block of scope {}", r.1),
+        None => "the function of each layer, or of the loss,".to_owned(),
+    };
+    let products = total(group.iter().filter(|s| s.is_product));
+    let mut action = if group.iter().all(|s| s.checkpointed) {
+        "Take a policy of jax.checkpoint that saves less \
+         (jax.checkpoint_policies.nothing_saveable)."
+            .to_owned()
+    } else {
+        format!("Wrap {target} in jax.checkpoint, so that it keeps its inputs alone.")
+    };
+    if products > 0 && products < bytes {
+        action += &format!(
+            " With policy=jax.checkpoint_policies.dots_saveable the matrix products ({}) stay.",
+            units::bytes(products)
+        );
+    }
+    Some(finding(ctx, group, title, evidence, action))
+}

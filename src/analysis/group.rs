@@ -1,0 +1,172 @@
+//! Folds repeats: buffers of the same shape, opcode and operation path but for layer numbers and
+//! the suffixes of copies (`.remat`, `.clone`) become one group, "48 × 128 MiB".
+
+use std::collections::BTreeMap;
+
+use super::finding::Context;
+use super::peak::PeakBuffer;
+use super::producer::producer;
+use crate::model::{AllocationKind, BufferId, InstructionId};
+
+/// Buffers that are repeats of each other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BufferGroup {
+    /// Operation path with `*` for numbers that vary, or the instruction's name where the framework
+    /// gave none.
+    pub label: String,
+    /// Shape with layout; empty for unattributed memory.
+    pub shape: String,
+    /// HLO opcode.
+    pub opcode: String,
+    /// What the memory is for.
+    pub kind: AllocationKind,
+    /// Bytes of all members that count towards the peak.
+    pub size_bytes: u64,
+    /// Their tile padding.
+    pub padding_bytes: u64,
+    /// Positions in the snapshot's buffers, largest first.
+    pub members: Vec<usize>,
+}
+
+/// Groups of everything at the peak, largest first, then by label and shape. Sizes add up to the
+/// peak.
+pub fn buffer_groups(ctx: &Context<'_, '_>) -> Vec<BufferGroup> {
+    type Key = (AllocationKind, String, String, String);
+    let mut groups: BTreeMap<Key, Vec<usize>> = BTreeMap::new();
+    let labels: Vec<String> = ctx
+        .peak
+        .buffers
+        .iter()
+        .map(|b| buffer_label(ctx, b))
+        .collect();
+    for (i, b) in ctx.peak.buffers.iter().enumerate() {
+        let shape = b
+            .shape
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        let path = with_stars(&labels[i]);
+        groups
+            .entry((b.kind, shape, opcode(ctx, b).to_owned(), path))
+            .or_default()
+            .push(i);
+    }
+    let mut out: Vec<BufferGroup> = groups
+        .into_iter()
+        .map(|((kind, shape, opcode, stars), members)| {
+            let sum = |f: &dyn Fn(&PeakBuffer) -> u64| {
+                members
+                    .iter()
+                    .fold(0u64, |s, &i| s.saturating_add(f(&ctx.peak.buffers[i])))
+            };
+            let first = buffer_label(ctx, &ctx.peak.buffers[members[0]]);
+            let same = members
+                .iter()
+                .all(|&i| buffer_label(ctx, &ctx.peak.buffers[i]) == first);
+            BufferGroup {
+                label: if same { first.clone() } else { stars },
+                shape,
+                opcode,
+                kind,
+                size_bytes: sum(&|b| b.counted_bytes),
+                padding_bytes: sum(&PeakBuffer::padding_bytes),
+                members,
+            }
+        })
+        .collect();
+    out.sort_by(|a, b| {
+        (b.size_bytes, &a.label, &a.shape, a.kind).cmp(&(a.size_bytes, &b.label, &b.shape, b.kind))
+    });
+    out
+}
+
+/// HLO opcode of what defines a buffer.
+pub fn opcode<'a>(ctx: &Context<'_, 'a>, b: &PeakBuffer) -> &'a str {
+    b.instruction
+        .map_or("", |i| ctx.program.module.instruction(i).opcode)
+}
+
+/// What people call a buffer: the framework's operation path of what computes it (see
+/// [`producer`]), else that instruction's name without its number, else that nothing accounts for
+/// it.
+pub fn buffer_label(ctx: &Context<'_, '_>, b: &PeakBuffer) -> String {
+    let Some(i) = producer_of(ctx, b) else {
+        return "[unattributed]".to_owned();
+    };
+    let i = ctx.program.module.instruction(i);
+    if i.op_name.is_empty() {
+        base_name(i.name).to_owned()
+    } else {
+        i.op_name.to_owned()
+    }
+}
+
+/// The instruction that computes what a block at the peak holds.
+pub fn producer_of(ctx: &Context<'_, '_>, b: &PeakBuffer) -> Option<InstructionId> {
+    let assignment = ctx.program.assignment.as_ref()?;
+    let module = &ctx.program.module;
+    let of = |id: BufferId| {
+        let instruction = assignment.buffer(id).instruction?;
+        Some(producer(module, instruction, assignment.shape_index(id)))
+    };
+    let named = b.buffer.and_then(of);
+    // Inside a loop a buffer goes by the name of the body's parameter, which tells nothing: then
+    // by what it was before.
+    if named.is_some_and(|i| module.instruction(i).op_name.is_empty()) {
+        let before = b.canonical.and_then(of);
+        return before
+            .filter(|&i| !module.instruction(i).op_name.is_empty())
+            .or(named);
+    }
+    named
+}
+
+/// `fusion.12.remat3.clone` → `fusion`.
+pub fn base_name(name: &str) -> &str {
+    let mut out = name;
+    while let Some((head, tail)) = out.rsplit_once('.') {
+        let word = tail.trim_end_matches(|c: char| c.is_ascii_digit());
+        if head.is_empty() || !matches!(word, "" | "remat" | "clone" | "remat_uncompressed") {
+            break;
+        }
+        out = head;
+    }
+    out
+}
+
+/// The text with every run of digits as one `*`, and without `.remat`/`.clone` suffixes.
+fn with_stars(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut in_number = false;
+    for c in base_name(text).chars() {
+        if c.is_ascii_digit() {
+            if !in_number {
+                out.push('*');
+            }
+            in_number = true;
+        } else {
+            in_number = false;
+            out.push(c);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_share_a_base_name() {
+        assert_eq!(base_name("fusion.12.remat3.clone.1"), "fusion");
+        assert_eq!(base_name("copy"), "copy");
+        assert_eq!(base_name("custom-call.7"), "custom-call");
+        assert_eq!(base_name("a.b.3"), "a.b");
+        assert_eq!(base_name(".5"), ".5");
+    }
+
+    #[test]
+    fn numbers_become_stars() {
+        assert_eq!(with_stars("jit(f)/layer_12/dot"), "jit(f)/layer_*/dot");
+    }
+}

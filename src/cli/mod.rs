@@ -1,0 +1,43 @@
+//! The command line: arguments in, library calls, bytes out. The only part that prints, writes
+//! files and ends the process.
+
+mod args;
+mod output;
+#[cfg(feature = "charts")]
+mod pictures;
+mod run;
+mod sink;
+mod triage;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+pub use args::Cli;
+
+/// Runs the program with the process's arguments.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(e) => {
+            // Help and version are asked for; anything else is a usage error.
+            let code = if e.use_stderr() { 2 } else { 0 };
+            let _ = e.print();
+            return ExitCode::from(code);
+        }
+    };
+    match run::run(cli) {
+        Ok(code) => ExitCode::from(code),
+        Err(e) => {
+            let code = e.exit_code();
+            if !e.is_closed_pipe() {
+                sink::complain(&format!("error: {e}"));
+                if let Some(hint) = e.hint() {
+                    sink::complain(&format!("hint: {hint}"));
+                }
+                return ExitCode::from(code);
+            }
+            ExitCode::SUCCESS
+        }
+    }
+}

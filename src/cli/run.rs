@@ -1,0 +1,100 @@
+//! One short function per subcommand.
+
+use super::args::{terminal_width, Cli, Command, LsArgs, LsFormat, SummaryArgs};
+use super::{output, sink};
+use crate::error::{Diagnostic, Error, Result, Severity};
+use crate::report::{inventory, load, render_terminal, Detail, TerminalOptions};
+use crate::source::Sources;
+
+/// Runs a command; the process's exit code.
+pub(super) fn run(cli: Cli) -> Result<u8> {
+    match cli.command {
+        None => summary(cli.summary),
+        Some(Command::Summary(args)) => summary(args),
+        Some(Command::Report(args)) => output::report(args),
+        Some(Command::Ls(args)) => ls(args),
+        Some(Command::Triage(args)) => super::triage::triage(args),
+        Some(Command::Explain { topic }) => super::triage::explain(topic.as_deref()),
+        Some(Command::Completions(args)) => completions(args.shell),
+        Some(Command::Man) => man(),
+    }
+}
+
+fn summary(args: SummaryArgs) -> Result<u8> {
+    let mut options = args.input.options()?;
+    options.detail = Detail::FirstModule;
+    let sources = Sources::open(&args.input.paths)?;
+    let loaded = load(&sources, &options)?;
+    let report = loaded.report(&options);
+    warn(&report.diagnostics, args.print.quiet);
+    let first = loaded.modules.first().and_then(|m| m.analysis.as_ref());
+    let timeline = first.map(|a| a.usage.timeline()).unwrap_or_default();
+    let text = render_terminal(
+        &report,
+        &timeline,
+        &TerminalOptions {
+            width: terminal_width(),
+            top: args.print.top,
+            color: options.space.0,
+            style: args.print.color.style(),
+        },
+    );
+    sink::print(text.as_bytes())?;
+    Ok(0)
+}
+
+/// Diagnostics go to standard error; notes stay in the JSON.
+pub(super) fn warn(diagnostics: &[Diagnostic], quiet: bool) {
+    if quiet {
+        return;
+    }
+    const SHOWN: usize = 20;
+    let worth: Vec<&Diagnostic> = diagnostics
+        .iter()
+        .filter(|d| d.severity != Severity::Note)
+        .collect();
+    for d in worth.iter().take(SHOWN) {
+        let path = d
+            .path
+            .as_ref()
+            .map_or_else(String::new, |p| format!("{p}: "));
+        sink::complain(&format!("{}: {path}{}", d.severity, d.message));
+    }
+    if worth.len() > SHOWN {
+        sink::complain(&format!("... and {} more warnings", worth.len() - SHOWN));
+    }
+}
+
+fn ls(args: LsArgs) -> Result<u8> {
+    let sources = Sources::open(&args.paths)?;
+    let found = inventory(&sources);
+    let text = match args.format {
+        Some(LsFormat::Json) => output::json(&found)?,
+        _ => output::ls_text(&found, terminal_width(), args.color.style()),
+    };
+    sink::print(text.as_bytes())?;
+    let usable = found.files.iter().any(|f| !f.answers.is_empty());
+    if usable {
+        Ok(0)
+    } else {
+        Err(Error::missing("nothing here that xpeak can read", ""))
+    }
+}
+
+fn completions(shell: clap_complete::Shell) -> Result<u8> {
+    let mut out = Vec::new();
+    let mut command = <Cli as clap::CommandFactory>::command();
+    clap_complete::generate(shell, &mut command, "xpeak", &mut out);
+    sink::print(&out)?;
+    Ok(0)
+}
+
+fn man() -> Result<u8> {
+    let mut out = Vec::new();
+    let command = <Cli as clap::CommandFactory>::command();
+    clap_mangen::Man::new(command)
+        .render(&mut out)
+        .map_err(|e| Error::output(std::path::Path::new("<stdout>"), e))?;
+    sink::print(&out)?;
+    Ok(0)
+}

@@ -1,0 +1,65 @@
+//! Out-of-memory text: in a log or an exception, out what it says, as data.
+//!
+//! ```text
+//! bytes -> scan (lines that matter) -> lexer (wrappers off) -> section (blanks out)
+//!       -> families (one parser each) -> assemble (repeats, scenario, advice) -> TriageReport
+//! ```
+//! Knows no HLO module. Nothing is invented: a value the text does not say is `None`.
+
+mod accounting;
+mod anchors;
+mod assemble;
+mod bfc;
+mod blocks;
+mod buffer_assignment;
+mod cursor;
+mod device;
+mod families;
+mod fast_exit;
+mod gpu_line;
+mod groups;
+mod lexer;
+mod look_alike;
+pub mod markdown;
+mod mismatch;
+pub mod report;
+mod runtime;
+mod scan;
+mod scenario;
+mod scoped_vmem;
+mod section;
+pub mod shape_text;
+mod single_allocation;
+pub mod size;
+mod sparsecore;
+mod tc_sc;
+pub mod text;
+mod tpu_compile;
+mod usage;
+mod warnings;
+
+use std::io::{self, BufRead, Read};
+
+pub use report::{Allocation, AllocationGroup, Kind, OomReport, Scenario, TriageReport};
+
+/// Reads text that is in memory.
+pub fn triage_str(text: &str) -> TriageReport {
+    // Reading from a slice cannot fail.
+    read(text.as_bytes()).unwrap_or_else(|_| assemble::Assembly::default().finish())
+}
+
+/// Reads a log of any size, in bounded memory. Bytes that are no UTF-8 are replaced.
+///
+/// # Errors
+/// What the reader reports.
+pub fn triage_reader(input: impl BufRead) -> io::Result<TriageReport> {
+    read(input)
+}
+
+fn read(input: impl Read) -> io::Result<TriageReport> {
+    let mut all = assemble::Assembly::default();
+    scan::scan(input, |section| {
+        all.add(families::parse(&section.squeeze()))
+    })?;
+    Ok(all.finish())
+}

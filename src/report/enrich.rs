@@ -1,0 +1,132 @@
+//! Adds to a space's report what needs the module's graph: replication, origins, findings.
+
+use super::build::{kind_name, rank_entries};
+use super::load::LoadedModule;
+use super::module::SpaceAnalysis;
+use super::schema::{ReplicationEntry, ReplicationRowEntry, SpaceReport, UnshardedEntry};
+use crate::analysis::{
+    all_findings, global_shape_witness, meshes_of, origins, padding_findings, rank_by,
+    replication_summary, unsharded_findings, Graph, RedundantRow, Replication, ReplicationSummary,
+};
+use crate::decode::decode_program;
+use crate::error::{Diagnostic, Severity};
+use crate::model::{AllocationKind, Mesh};
+
+/// Fills replication, origins and findings of `report`, which is of `analysis`' space.
+pub(super) fn enrich(
+    report: &mut SpaceReport,
+    loaded: &LoadedModule<'_>,
+    analysis: &SpaceAnalysis,
+    capacity_bytes: Option<u64>,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    let program = &loaded.program;
+    let ctx = analysis.context(program, capacity_bytes);
+    let before = loaded
+        .source
+        .before_optimizations
+        .and_then(|(path, bytes, container)| {
+            let read = decode_program(bytes, container);
+            read.map_err(|e| {
+                let e = crate::decode::damaged(path, bytes, &e);
+                diagnostics.push(Diagnostic::new(
+                    Severity::Warning,
+                    "damaged_before_optimizations",
+                    e.to_string(),
+                ));
+            })
+            .ok()
+        });
+    let meshes: Vec<Mesh> = before
+        .as_ref()
+        .map(|b| meshes_of(&b.module))
+        .unwrap_or_default();
+    let replication = Replication::new(program, &meshes);
+    let tied = |d: Diagnostic| d.with_path(loaded.source.path);
+    diagnostics.extend(replication.diagnostics().iter().cloned().map(tied));
+    if let Some(before) = &before {
+        let witness = global_shape_witness(before, program, &replication);
+        diagnostics.extend(witness.diagnostics.into_iter().map(tied));
+    }
+    let mut extra = padding_findings(&ctx, &analysis.groups, &analysis.padding);
+    if replication.devices() > 1 {
+        for (entry, b) in report.buffers.iter_mut().zip(&analysis.peak.buffers) {
+            if let Some(r) = replication.of_buffer(&ctx, b) {
+                entry.devices = r.devices;
+                entry.distinct_copies = Some(r.distinct_copies);
+                entry.redundant_bytes = Some(r.redundant_bytes);
+            }
+            if b.kind == AllocationKind::Parameter || b.kind == AllocationKind::Donated {
+                let number = entry.parameter_number.unwrap_or(u32::MAX);
+                entry.sharding = replication
+                    .parameter_sharding(number)
+                    .map(ToString::to_string);
+            }
+        }
+        let summary = replication_summary(&ctx, &replication);
+        report.rankings.unsharded = unsharded(&summary);
+        report.replication = Some(replication_entry(summary));
+        extra.extend(unsharded_findings(&ctx, &replication));
+    }
+    let graph = Graph::new(program);
+    let labels = origins(&ctx, &graph);
+    for (entry, label) in report.buffers.iter_mut().zip(&labels) {
+        entry.origin = Some(label.origin.name().to_owned());
+        entry.origin_rule = Some(label.rule.clone());
+    }
+    let mut at = labels.iter();
+    report.rankings.by_origin = rank_entries(rank_by(&ctx, |_| {
+        at.next()
+            .map_or_else(String::new, |l| l.origin.name().to_owned())
+    }));
+    report.findings = all_findings(&ctx, &graph, extra);
+}
+
+/// Parameters and outputs that hold one copy of data on every device.
+fn unsharded(summary: &ReplicationSummary) -> Vec<UnshardedEntry> {
+    let whole = |r: &&RedundantRow| {
+        r.distinct_copies == 1
+            && matches!(
+                r.kind,
+                AllocationKind::Parameter | AllocationKind::Donated | AllocationKind::Output
+            )
+    };
+    let mut out: Vec<UnshardedEntry> = summary
+        .rows
+        .iter()
+        .filter(whole)
+        .map(|r| UnshardedEntry {
+            label: r.label.clone(),
+            kind: kind_name(r.kind),
+            shape: r.shape.clone(),
+            sharding: r.sharding.clone(),
+            count: r.count,
+            size_bytes: r.bytes,
+            saving_bytes: r.redundant_bytes,
+        })
+        .collect();
+    out.sort_by(|a, b| (b.size_bytes, &a.label, &a.shape).cmp(&(a.size_bytes, &b.label, &b.shape)));
+    out
+}
+
+fn replication_entry(summary: ReplicationSummary) -> ReplicationEntry {
+    ReplicationEntry {
+        devices: summary.devices,
+        redundant_bytes: summary.redundant_bytes,
+        rows: summary
+            .rows
+            .into_iter()
+            .map(|r| ReplicationRowEntry {
+                label: r.label,
+                shape: r.shape,
+                place: r.where_,
+                count: r.count,
+                size_bytes: r.bytes,
+                distinct_copies: r.distinct_copies,
+                redundant_bytes: r.redundant_bytes,
+                axes: r.axes,
+                buffer_ids: r.buffer_ids,
+            })
+            .collect(),
+    }
+}

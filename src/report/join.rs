@@ -1,0 +1,319 @@
+//! An out-of-memory text joined with the dump it is about: the same module, the same total, and
+//! what the text does not say (newest compilers list nothing).
+
+use serde::Serialize;
+
+use super::load::{Loaded, LoadedModule};
+use super::schema::{GroupEntry, SpaceReport};
+use super::Options;
+use crate::advise::catalogue::FLAGS;
+use crate::advise::{next_steps, steps::MAX_STEPS, Step};
+use crate::analysis::{Finding, SavingKind};
+use crate::model::AllocationKind;
+use crate::oom::size::prints_as;
+use crate::oom::{Allocation, OomReport, Scenario};
+use crate::units;
+
+/// A text's failure with what a dump adds.
+#[derive(Debug, Clone, Serialize)]
+pub struct Joined {
+    /// File of the dump.
+    pub path: String,
+    /// Its module.
+    pub module: String,
+    /// Whether the text names the same module; null where it names none.
+    pub same_module: Option<bool>,
+    /// The text's total against the dump's.
+    pub total: Reconciliation,
+    /// Peak of the dump's HBM.
+    pub peak_bytes: u64,
+    /// What must fit.
+    pub allocated_bytes: u64,
+    /// Largest groups at the peak.
+    pub groups: Vec<JoinedGroup>,
+    /// What is wasted or could be changed.
+    pub findings: Vec<Finding>,
+    /// Flags of the advice catalogue with their values in force.
+    pub flags: Vec<FlagInForce>,
+    /// Scenario, where the text alone left it open.
+    pub scenario: Option<Scenario>,
+    /// What to do next, now that the program is known.
+    pub advice: Vec<Step>,
+}
+
+/// A group of buffers with its place in the code.
+#[derive(Debug, Clone, Serialize)]
+pub struct JoinedGroup {
+    /// The group.
+    #[serde(flatten)]
+    pub group: GroupEntry,
+    /// Source line of the largest member.
+    pub source: Option<String>,
+    /// Different copies among `devices`, of the largest member; null where unknown.
+    pub distinct_copies: Option<u64>,
+    /// Devices.
+    pub devices: u64,
+}
+
+/// The text's total against the dump's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Reconciliation {
+    /// What the text says; null if it says nothing.
+    pub text_bytes: Option<u64>,
+    /// The dump's figure that it was compared with.
+    pub dump_bytes: u64,
+    /// What that figure is.
+    pub dump_figure: &'static str,
+    /// Whether they are the same to the last digit that the text prints.
+    pub agrees: bool,
+}
+
+/// A flag of the catalogue and its value in the dump's flag file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FlagInForce {
+    /// Name, without dashes.
+    pub name: &'static str,
+    /// Value in force.
+    pub value: String,
+    /// Documented suggestion.
+    pub suggested: &'static str,
+    /// What was measured; empty when nothing was.
+    pub measured: &'static str,
+}
+
+/// Groups that a joined report lists.
+const GROUPS: usize = 8;
+/// Findings among the steps.
+const FINDING_STEPS: usize = 4;
+
+/// Joins `report` with the module of `loaded` that it is about: the one it names, else the one
+/// whose total it prints, else the largest. `None` if no module has buffer assignment.
+pub fn join(report: &OomReport, loaded: &Loaded<'_>, options: &Options) -> Option<Joined> {
+    let candidates: Vec<&LoadedModule<'_>> = loaded
+        .modules
+        .iter()
+        .filter(|m| m.analysis.is_some())
+        .collect();
+    let named = report.module.as_deref().or(report.program.as_deref());
+    let module = candidates
+        .iter()
+        .find(|m| named.is_some_and(|n| n == m.program.module.name))
+        .or_else(|| candidates.iter().find(|m| reconcile(report, m).agrees))
+        .or_else(|| candidates.first())?;
+    let full = loaded.report(options);
+    let at = loaded
+        .modules
+        .iter()
+        .position(|m| std::ptr::eq(m, *module))?;
+    let space = full
+        .modules
+        .get(at)?
+        .memory_spaces
+        .iter()
+        .find(|s| s.color == options.space.0)?;
+    let enriched = enrich(report, space);
+    Some(Joined {
+        path: module.source.label.path.clone(),
+        module: module.program.module.name.to_owned(),
+        same_module: named.map(|n| n == module.program.module.name),
+        total: reconcile(report, module),
+        peak_bytes: space.peak_bytes,
+        allocated_bytes: space.allocated_bytes,
+        groups: groups(space),
+        findings: space.findings.clone(),
+        flags: module
+            .source
+            .flagfile
+            .map(flags_in_force)
+            .unwrap_or_default(),
+        scenario: enriched.scenario,
+        advice: advice(&enriched, &space.findings),
+    })
+}
+
+/// The dump's figure that the text's total stands for. What it counts differs by compiler: all
+/// allocations; the arena alone; or the arena and the arguments.
+fn reconcile(report: &OomReport, module: &LoadedModule<'_>) -> Reconciliation {
+    let allocated = module
+        .analysis
+        .as_ref()
+        .map_or(0, |a| a.usage.allocated_bytes);
+    let arenas: u64 = module
+        .program
+        .assignment
+        .iter()
+        .flat_map(|a| &a.allocations)
+        .filter(|a| {
+            a.kind == AllocationKind::Temporary && a.space == crate::model::MemorySpace::HBM
+        })
+        .fold(0, |s, a| s.saturating_add(a.size_bytes));
+    let arguments = module.analysis.as_ref().map_or(0, |a| {
+        a.usage
+            .parameter_bytes
+            .saturating_add(a.usage.donated_bytes)
+    });
+    let figures = [
+        (allocated, "every allocation of HBM"),
+        (arenas, "the arena of temporaries"),
+        (
+            arenas.saturating_add(arguments),
+            "temporaries and arguments",
+        ),
+    ];
+    let text_bytes = report.used_bytes.or(report.total_bytes);
+    let fit = figures
+        .iter()
+        .find(|(bytes, _)| text_bytes.is_some_and(|t| close(*bytes, t)));
+    let (dump_bytes, dump_figure) = fit.copied().unwrap_or(figures[0]);
+    Reconciliation {
+        text_bytes,
+        dump_bytes,
+        dump_figure,
+        agrees: fit.is_some(),
+    }
+}
+
+/// Whether the two are the same but for the rounding of what was printed. Sums of printed parts
+/// can be off by one more unit of the last digit.
+fn close(exact: u64, printed: u64) -> bool {
+    let unit = match printed {
+        p if p >= 1 << 40 => (1u64 << 40) / 100,
+        p if p >= 1 << 30 => (1 << 30) / 100,
+        _ => (1 << 20) / 100,
+    };
+    prints_as(exact, printed) || exact.abs_diff(printed) <= unit
+}
+
+fn groups(space: &SpaceReport) -> Vec<JoinedGroup> {
+    space
+        .groups
+        .iter()
+        .take(GROUPS)
+        .map(|g| {
+            let largest = space.buffers.iter().find(|b| {
+                b.logical_buffer_id.is_some()
+                    && b.logical_buffer_id == g.buffer_ids.first().copied()
+            });
+            let source = largest.and_then(|b| b.source.as_ref());
+            JoinedGroup {
+                group: g.clone(),
+                source: source.map(|s| format!("{}:{}", s.file, s.line)),
+                distinct_copies: largest.and_then(|b| b.distinct_copies),
+                devices: largest.map_or(1, |b| b.devices),
+            }
+        })
+        .collect()
+}
+
+/// The report with what the dump knows in place of what the text leaves open.
+fn enrich(report: &OomReport, space: &SpaceReport) -> OomReport {
+    let mut out = report.clone();
+    if out.allocations.is_empty() {
+        out.allocations = space
+            .buffers
+            .iter()
+            .take(64)
+            .map(|b| Allocation {
+                size_bytes: b.size_bytes,
+                exact_bytes: Some(b.size_bytes),
+                shape: Some(b.shape.clone()),
+                unpadded_bytes: Some(b.unpadded_bytes),
+                padding_bytes: Some(b.padding_bytes),
+                op_name: Some(b.label.clone()),
+                source: b.source.as_ref().map(|s| crate::oom::report::SourceLine {
+                    file: s.file.clone(),
+                    line: Some(u64::from(s.line)),
+                }),
+                label: Some(b.instruction.clone()),
+                ..Allocation::default()
+            })
+            .collect();
+    }
+    if out.scenario == Some(Scenario::Undetermined) {
+        let largest = space.buffers.first().map_or(0, |b| b.size_bytes);
+        let limit = out.limit_bytes.unwrap_or(space.allocated_bytes);
+        out.scenario = Some(if u128::from(largest) * 2 > u128::from(limit) {
+            Scenario::LargeAllocation
+        } else {
+            Scenario::Aggregate
+        });
+    }
+    out.parameter_bytes = out.parameter_bytes.or(Some(
+        space
+            .breakdown
+            .parameter_bytes
+            .saturating_add(space.breakdown.donated_bytes),
+    ));
+    out.output_bytes = out.output_bytes.or(Some(space.breakdown.output_bytes));
+    out.temp_bytes = out.temp_bytes.or(Some(space.breakdown.temporary_bytes));
+    out
+}
+
+/// What the findings say to do comes first, safest first; then the guide's steps that say
+/// something else.
+fn advice(report: &OomReport, findings: &[Finding]) -> Vec<Step> {
+    let mut useful: Vec<&Finding> = findings
+        .iter()
+        .filter(|f| f.saving_bytes > 0 && !f.action.is_empty())
+        .collect();
+    useful.sort_by_key(|f| (f.safety, std::cmp::Reverse(f.saving_bytes), f.title.clone()));
+    useful.truncate(FINDING_STEPS);
+    let mut out: Vec<Step> = useful
+        .into_iter()
+        .map(|f| {
+            let how = match f.saving {
+                SavingKind::Exact => "saves",
+                SavingKind::Simulated => "saves about",
+                SavingKind::UpperBound => "saves up to",
+            };
+            Step {
+                id: f.kind.name().to_owned(),
+                title: f.title.clone(),
+                detail: format!("{} ({how} {})", f.action, units::bytes(f.saving_bytes)),
+                trade_off: String::new(),
+                safety: f.safety,
+                verify: "Compile again: a clean compile is enough.".to_owned(),
+            }
+        })
+        .collect();
+    // The guide's steps on the same matter say less than the finding does.
+    let covered = |id: &str| {
+        out.iter().any(|s| match s.id.as_str() {
+            "donation" => id == "donate",
+            "unsharded" | "redundant_copies" => id == "sharding",
+            "saved_activations" => id == "checkpoint",
+            "float32" => id == "bfloat16",
+            "debug_callback" => id == "remove_debug_print",
+            "padding" => id == "model_dimensions",
+            _ => false,
+        })
+    };
+    let rest: Vec<Step> = next_steps(report)
+        .into_iter()
+        // The dump is here already.
+        .filter(|s| !covered(&s.id) && !s.id.contains("dump"))
+        .collect();
+    out.extend(rest);
+    out.truncate(MAX_STEPS);
+    out
+}
+
+/// Values of the catalogue's flags in a dump's flag file, in the catalogue's order.
+pub fn flags_in_force(flagfile: &[u8]) -> Vec<FlagInForce> {
+    let text = String::from_utf8_lossy(flagfile);
+    let values: std::collections::BTreeMap<&str, &str> = text
+        .lines()
+        .filter_map(|l| l.trim().trim_start_matches('-').split_once('='))
+        .collect();
+    FLAGS
+        .iter()
+        .filter_map(|f| {
+            Some(FlagInForce {
+                name: f.name,
+                value: (*values.get(f.name)?).to_owned(),
+                suggested: f.suggested,
+                measured: f.measured,
+            })
+        })
+        .collect()
+}

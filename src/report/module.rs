@@ -1,0 +1,63 @@
+//! A decoded program and the analyses of one memory space, gathered so that a report and charts
+//! can be made of them.
+
+use crate::analysis::{
+    buffer_groups, padding_rows, peak_snapshot, scope_tree, space_usage, BufferGroup, Context,
+    PaddingRow, PeakSnapshot, ScopeNode, SpaceUsage,
+};
+use crate::model::{MemorySpace, Program};
+
+/// Analyses of one memory space.
+#[derive(Debug)]
+pub struct SpaceAnalysis {
+    /// Replayed use.
+    pub usage: SpaceUsage,
+    /// Who is alive at the peak.
+    pub peak: PeakSnapshot,
+    /// Repeats folded.
+    pub groups: Vec<BufferGroup>,
+    /// Padding by buffer.
+    pub padding: Vec<PaddingRow>,
+    /// By operation path.
+    pub tree: ScopeNode,
+}
+
+impl SpaceAnalysis {
+    /// Analyses `space`; `None` for a program without buffer assignment or without that space.
+    pub fn new(program: &Program<'_>, space: MemorySpace) -> Option<SpaceAnalysis> {
+        let assignment = program.assignment.as_ref()?;
+        if !assignment.spaces().contains(&space) {
+            return None;
+        }
+        let usage = space_usage(assignment, space);
+        let peak = peak_snapshot(program, &usage);
+        let ctx = Context {
+            program,
+            usage: &usage,
+            peak: &peak,
+            capacity_bytes: None,
+        };
+        let (groups, padding, tree) = (buffer_groups(&ctx), padding_rows(&ctx), scope_tree(&ctx));
+        Some(SpaceAnalysis {
+            usage,
+            peak,
+            groups,
+            padding,
+            tree,
+        })
+    }
+
+    /// The context that further analyses take.
+    pub fn context<'c, 'a>(
+        &'c self,
+        program: &'c Program<'a>,
+        capacity_bytes: Option<u64>,
+    ) -> Context<'c, 'a> {
+        Context {
+            program,
+            usage: &self.usage,
+            peak: &self.peak,
+            capacity_bytes,
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! From paths to programs: opens files, recognises them, picks the run, the hosts and the module
+//! files that the user means.
+
+mod bytes;
+mod programs;
+mod walk;
+
+pub use bytes::{FileBytes, MAX_DECOMPRESSED_BYTES};
+pub use programs::{host_name, ProgramSource, Select, SourceKind, SourceLabel};
+pub use walk::{open_path, SourceFile};
+
+use std::path::PathBuf;
+
+use crate::error::{Diagnostic, Result, Severity};
+
+/// Every file that some paths lead to, opened and recognised.
+#[derive(Debug, Default)]
+pub struct Sources {
+    /// The files, by command-line order of the path, then by path.
+    pub files: Vec<SourceFile>,
+    /// What went wrong on the way.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl Sources {
+    /// Opens everything that `paths` lead to.
+    ///
+    /// # Errors
+    /// A path that does not exist or can't be read.
+    pub fn open(paths: &[PathBuf]) -> Result<Sources> {
+        let mut out = Sources::default();
+        for (root, path) in paths.iter().enumerate() {
+            out.files
+                .extend(open_path(path, root, &mut out.diagnostics)?);
+        }
+        for f in &out.files {
+            if let Some(why) = &f.bytes.cut_short {
+                out.diagnostics.push(
+                    Diagnostic::new(
+                        Severity::Error,
+                        "truncated",
+                        format!("the compressed data ends early ({why}); what came before is used"),
+                    )
+                    .with_path(&f.path),
+                );
+            }
+        }
+        Ok(out)
+    }
+}

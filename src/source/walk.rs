@@ -1,0 +1,122 @@
+//! Which files a path leads to, and what each is by its content.
+
+use std::path::{Path, PathBuf};
+
+use super::bytes::FileBytes;
+use crate::decode::{sniff, FileKind};
+use crate::error::{Diagnostic, Error, Result, Severity};
+
+/// Folders deeper than this under a path are not looked into.
+const MAX_DEPTH: usize = 12;
+/// Files of one folder tree that are looked at.
+const MAX_FILES: usize = 100_000;
+
+/// A file that has been opened and recognised.
+#[derive(Debug)]
+pub struct SourceFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What it is.
+    pub kind: FileKind,
+    /// Its content, decompressed.
+    pub bytes: FileBytes,
+    /// Position of the path on the command line that led here.
+    pub root: usize,
+    /// Whether the user named this file itself rather than a folder.
+    pub named: bool,
+}
+
+impl SourceFile {
+    /// Opens and recognises one file.
+    ///
+    /// # Errors
+    /// The file can't be read.
+    pub fn open(path: &Path, root: usize, named: bool) -> Result<SourceFile> {
+        let bytes = FileBytes::open(path)?;
+        Ok(SourceFile {
+            path: path.to_path_buf(),
+            kind: sniff(&bytes),
+            bytes,
+            root,
+            named,
+        })
+    }
+
+    /// File name without its folder.
+    pub fn file_name(&self) -> String {
+        self.path
+            .file_name()
+            .map(|n| n.to_string_lossy().into_owned())
+            .unwrap_or_default()
+    }
+
+    /// Name of the folder it is in: a profile's run.
+    pub fn folder_name(&self) -> String {
+        self.path
+            .parent()
+            .and_then(Path::file_name)
+            .map(|n| n.to_string_lossy().into_owned())
+            .unwrap_or_default()
+    }
+}
+
+/// Opens `path`, or every file below it, in order of their paths. Unreadable files below a folder
+/// become diagnostics.
+///
+/// # Errors
+/// The path itself does not exist or can't be read.
+pub fn open_path(
+    path: &Path,
+    root: usize,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Result<Vec<SourceFile>> {
+    let metadata = std::fs::metadata(path).map_err(|e| Error::io(path, e))?;
+    if !metadata.is_dir() {
+        return Ok(vec![SourceFile::open(path, root, true)?]);
+    }
+    let mut out = Vec::new();
+    let mut pending = vec![(path.to_path_buf(), 0usize)];
+    let mut seen = 0;
+    while let Some((folder, depth)) = pending.pop() {
+        let entries = match std::fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(e) if depth == 0 => return Err(Error::io(&folder, e)),
+            Err(e) => {
+                diagnostics.push(unreadable(&folder, &e.to_string()));
+                continue;
+            }
+        };
+        for entry in entries.filter_map(std::result::Result::ok) {
+            let at = entry.path();
+            // Folders reached through links are left out: links can form a circle.
+            match entry.file_type() {
+                Ok(t) if t.is_dir() && depth < MAX_DEPTH => pending.push((at, depth + 1)),
+                Ok(t) if t.is_file() || (t.is_symlink() && at.is_file()) => {
+                    seen += 1;
+                    if seen > MAX_FILES {
+                        diagnostics.push(
+                            Diagnostic::warning(
+                                "too_many_files",
+                                format!("only the first {MAX_FILES} files were looked at"),
+                            )
+                            .with_path(path),
+                        );
+                        pending.clear();
+                        break;
+                    }
+                    match SourceFile::open(&at, root, false) {
+                        Ok(f) => out.push(f),
+                        Err(e) => diagnostics.push(unreadable(&at, &e.to_string())),
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    out.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(out)
+}
+
+fn unreadable(path: &Path, cause: &str) -> Diagnostic {
+    Diagnostic::new(Severity::Warning, "unreadable", cause).with_path(path)
+}

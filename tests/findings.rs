@@ -1,0 +1,334 @@
+//! Each kind of finding on programs that show it and on programs that must not.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::collections::BTreeSet;
+
+use xpeak::analysis::{
+    all_findings, origins, peak_snapshot, saved_activations, space_usage, Context, Finding,
+    FindingKind, FindingSeverity, Graph, Origin, SpaceUsage,
+};
+use xpeak::decode::{decode_program, HloContainer};
+use xpeak::model::MemorySpace;
+
+fn look<T>(
+    bytes: &[u8],
+    capacity: Option<u64>,
+    f: impl FnOnce(&Context<'_, '_>, &Graph) -> T,
+) -> T {
+    let program = decode_program(bytes, HloContainer::Proto).unwrap();
+    let usage = space_usage(program.assignment.as_ref().unwrap(), MemorySpace::HBM);
+    let peak = peak_snapshot(&program, &usage);
+    let ctx = Context {
+        program: &program,
+        usage: &usage,
+        peak: &peak,
+        capacity_bytes: capacity,
+    };
+    f(&ctx, &Graph::new(&program))
+}
+
+fn sample(name: &str) -> Vec<u8> {
+    common::read(name).unwrap_or_else(|| panic!("no sample {name}"))
+}
+
+fn findings(bytes: &[u8], capacity: Option<u64>) -> Vec<Finding> {
+    look(bytes, capacity, |ctx, graph| {
+        all_findings(ctx, graph, Vec::new())
+    })
+}
+
+fn of_kind(name: &str, kind: FindingKind) -> Vec<Finding> {
+    let mut found = findings(&sample(name), None);
+    found.retain(|f| f.kind == kind);
+    found
+}
+
+fn usage(name: &str) -> SpaceUsage {
+    look(&sample(name), None, |ctx, _| ctx.usage.clone())
+}
+
+#[test]
+fn every_finding_is_well_formed_and_in_order() {
+    for folder in common::folders() {
+        let name = common::name_of(&folder);
+        let bytes = common::bytes_of(&folder);
+        let found = findings(&bytes, Some(16 << 30));
+        assert_eq!(found, findings(&bytes, Some(16 << 30)), "{name}");
+        let peak = look(&bytes, None, |ctx, _| ctx.usage.peak_bytes());
+        for f in &found {
+            assert!(!f.evidence.is_empty(), "{name}: {f:?}");
+            assert!(!f.title.is_empty() && !f.action.is_empty() && !f.links.is_empty());
+            assert!(f.bytes >= peak / 100, "{name}: too small: {f:?}");
+            assert!(
+                f.saving_bytes <= f.bytes,
+                "{name}: saves more than there is: {f:?}"
+            );
+            let ids: BTreeSet<i64> = f.buffer_ids.iter().copied().collect();
+            assert_eq!(ids.len(), f.buffer_ids.len(), "{name}: {f:?}");
+        }
+        let rest = usize::from(
+            found
+                .first()
+                .is_some_and(|f| f.kind == FindingKind::Capacity),
+        );
+        assert!(
+            found[rest..]
+                .windows(2)
+                .all(|w| w[0].saving_bytes >= w[1].saving_bytes),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn on_chip_memory_has_no_findings_of_its_own() {
+    let bytes = sample("lm_v6e");
+    let program = decode_program(&bytes, HloContainer::Proto).unwrap();
+    let usage = space_usage(program.assignment.as_ref().unwrap(), MemorySpace(1));
+    let peak = peak_snapshot(&program, &usage);
+    assert!(usage.peak_bytes() > 0);
+    let ctx = Context {
+        program: &program,
+        usage: &usage,
+        peak: &peak,
+        capacity_bytes: Some(1),
+    };
+    assert!(all_findings(&ctx, &Graph::new(&program), Vec::new()).is_empty());
+}
+
+#[test]
+fn a_scans_saved_activations_come_with_their_iterations() {
+    let found = of_kind("lm_v6e", FindingKind::SavedActivations);
+    let scan = &found[0];
+    assert!(
+        scan.title.contains("a loop of 4 iterations"),
+        "{}",
+        scan.title
+    );
+    assert!(
+        scan.evidence.iter().any(|e| e.contains(" = 4 x ")),
+        "{:?}",
+        scan.evidence
+    );
+    assert!(scan.evidence.iter().any(|e| e.contains("train.py:")));
+    assert!(scan.action.contains("jax.checkpoint"));
+    // The compiler freed less than the bound, and more than half of it, when it was asked to.
+    let freed =
+        usage("lm_v6e_donated").allocated_bytes - usage("lm_v6e_checkpoint").allocated_bytes;
+    assert!(
+        scan.saving_bytes >= freed,
+        "{} < {freed}",
+        scan.saving_bytes
+    );
+    assert!(scan.saving_bytes < 2 * freed);
+}
+
+#[test]
+fn what_jax_checkpoint_frees_is_not_advised_again() {
+    for f in of_kind("lm_v6e_checkpoint", FindingKind::SavedActivations) {
+        assert!(!f.title.contains("loop"), "{f:?}");
+    }
+    assert!(of_kind("serve_v6e", FindingKind::SavedActivations).is_empty());
+    assert!(of_kind("padded_v5e", FindingKind::SavedActivations).is_empty());
+}
+
+#[test]
+fn saved_activations_are_what_backward_reads() {
+    look(&sample("mlp_scan_v4"), None, |ctx, graph| {
+        let saved = saved_activations(ctx, graph);
+        assert!(
+            saved.iter().filter(|s| s.trip_count == Some(6)).count() >= 2,
+            "{saved:?}"
+        );
+        for s in &saved {
+            let op = ctx.program.module.instruction(s.maker).op_name;
+            assert!(op.contains("jvp(") && !op.contains("transpose("), "{op}");
+            assert_eq!(s.bytes, ctx.peak.buffers[s.peak_index].counted_bytes);
+        }
+    });
+}
+
+#[test]
+fn a_left_over_debug_print_is_found_with_its_line() {
+    let found = of_kind("lm_v5e_debug_print", FindingKind::DebugCallback);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(
+        found[0].title.starts_with("debug_print (train.py:"),
+        "{}",
+        found[0].title
+    );
+    // The tensor of all devices is at the peak for it.
+    assert!(found[0].saving_bytes >= 256 << 20, "{found:?}");
+    for folder in common::folders() {
+        let name = common::name_of(&folder);
+        let mut found = findings(&common::bytes_of(&folder), None);
+        found.retain(|f| f.kind == FindingKind::DebugCallback);
+        assert_eq!(
+            !found.is_empty(),
+            name.contains("debug_print"),
+            "{name}: {found:?}"
+        );
+    }
+}
+
+#[test]
+fn fragmentation_is_the_total_less_the_peak() {
+    let found = of_kind("lm_v5p_whole_logits", FindingKind::Fragmentation);
+    let u = usage("lm_v5p_whole_logits");
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].bytes, u.allocated_bytes - u.peak_bytes());
+    assert!(found[0].bytes > 1 << 30);
+    assert!(
+        found[0].evidence.iter().any(|e| e.contains("up to offset")),
+        "{:?}",
+        found[0].evidence
+    );
+    for name in ["serve_v6e", "mlp_h100", "mlp_scan_v4"] {
+        assert!(
+            of_kind(name, FindingKind::Fragmentation).is_empty(),
+            "{name}"
+        );
+    }
+    if let Some(bytes) = common::read("transformer_v6e_unsharded_logits") {
+        let mut found = findings(&bytes, None);
+        found.retain(|f| f.kind == FindingKind::Fragmentation);
+        assert_eq!(xpeak::units::bytes(found[0].saving_bytes), "2.45 GiB");
+    }
+}
+
+#[test]
+fn float32_tells_upcasts_from_state() {
+    let found = of_kind("lm_v5p_whole_logits", FindingKind::Float32);
+    let upcasts = found
+        .iter()
+        .find(|f| f.title.contains("copies of 16-bit data"));
+    let upcasts = upcasts.expect("the logits are bfloat16 made larger");
+    assert_eq!(upcasts.bytes, 2 * (16 * 1024 * 32768 * 4));
+    assert_eq!(upcasts.saving_bytes, upcasts.bytes / 2);
+    assert!(found
+        .iter()
+        .any(|f| f.title.contains("arguments and outputs")));
+    // All bfloat16.
+    assert!(of_kind("serve_v6e", FindingKind::Float32).is_empty());
+}
+
+#[test]
+fn optimizer_state_that_waits_for_the_end_is_long_lived() {
+    let found = of_kind("lm_v6e_donated", FindingKind::LongLived);
+    let arguments = found
+        .iter()
+        .find(|f| f.title.contains("arguments"))
+        .unwrap();
+    let ours = |w: &str| arguments.evidence.iter().any(|e| e.contains(w));
+    assert!(ours("['mu']") || ours("['nu']"), "{:?}", arguments.evidence);
+    // The embedding is read at once.
+    assert!(!ours("['params']['embedding']"), "{:?}", arguments.evidence);
+    for name in ["serve_v6e", "padded_v5e"] {
+        assert!(of_kind(name, FindingKind::LongLived).is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn capacity_is_silent_when_unknown_and_first_when_too_small() {
+    let bytes = sample("lm_v5e_oom");
+    let capacity = |f: &&Finding| f.kind == FindingKind::Capacity;
+    assert!(findings(&bytes, None).iter().find(capacity).is_none());
+    let found = findings(&bytes, Some(16_911_433_728));
+    assert_eq!(found[0].kind, FindingKind::Capacity);
+    assert_eq!(found[0].severity, FindingSeverity::High);
+    assert!(
+        found[0].title.starts_with("Does not fit"),
+        "{}",
+        found[0].title
+    );
+    let found = findings(&bytes, Some(100 << 30));
+    let fits = found.iter().find(capacity).unwrap();
+    assert_eq!(fits.severity, FindingSeverity::Low);
+    assert!(fits.title.starts_with("Fits"), "{}", fits.title);
+}
+
+#[test]
+fn one_buffer_over_half_of_the_device_is_a_large_tensor() {
+    let large = |capacity| {
+        let mut found = findings(&sample("lm_v5p_whole_logits"), capacity);
+        found.retain(|f| f.kind == FindingKind::LargeTensor);
+        found
+    };
+    assert_eq!(large(None).len(), 2);
+    assert_eq!(large(Some(3 << 30)).len(), 2);
+    assert!(large(Some(100 << 30)).is_empty());
+    assert!(of_kind("lm_v6e", FindingKind::LargeTensor).is_empty());
+}
+
+#[test]
+fn origins_label_what_they_can() {
+    let bytes_of = |name: &str| {
+        look(&sample(name), None, |ctx, graph| {
+            let labels = origins(ctx, graph);
+            assert_eq!(labels.len(), ctx.peak.buffers.len());
+            assert!(labels.iter().all(|l| !l.rule.is_empty()));
+            let mut sums = std::collections::BTreeMap::new();
+            for (b, l) in ctx.peak.buffers.iter().zip(&labels) {
+                *sums.entry(l.origin).or_insert(0u64) += b.counted_bytes;
+            }
+            (sums, ctx.usage.peak_bytes())
+        })
+    };
+    let (serve, _) = bytes_of("serve_v6e");
+    assert!(serve[&Origin::KvCache] >= 1 << 30, "{serve:?}");
+    assert!(!serve.contains_key(&Origin::Gradients), "{serve:?}");
+    let (train, peak) = bytes_of("lm_v6e");
+    assert!(train[&Origin::Activations] * 2 > peak, "{train:?}");
+    assert!(
+        train[&Origin::OptimizerState] > train[&Origin::Parameters],
+        "{train:?}"
+    );
+    assert!(
+        train.get(&Origin::Unknown).copied().unwrap_or(0) < peak / 10,
+        "{train:?}"
+    );
+    let (logits, peak) = bytes_of("lm_v5p_whole_logits");
+    assert!(logits[&Origin::EmbeddingsLogits] > peak / 2, "{logits:?}");
+}
+
+/// Damaged files give errors or findings, never a panic.
+#[test]
+fn damaged_programs_do_no_harm() {
+    let bytes = sample("mlp_scan_v4");
+    let mut state = 7u64;
+    let mut next = |n: usize| {
+        state = state
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        (state >> 33) as usize % n
+    };
+    let mut looked_at = 0;
+    for _ in 0..300 {
+        let mut damaged = bytes.clone();
+        for _ in 0..1 + next(20) {
+            let at = next(damaged.len());
+            damaged[at] = next(256) as u8;
+        }
+        let Ok(program) = decode_program(&damaged, HloContainer::Proto) else {
+            continue;
+        };
+        let Some(assignment) = program.assignment.as_ref() else {
+            continue;
+        };
+        let usage = space_usage(assignment, MemorySpace::HBM);
+        let peak = peak_snapshot(&program, &usage);
+        let ctx = Context {
+            program: &program,
+            usage: &usage,
+            peak: &peak,
+            capacity_bytes: Some(1 << 20),
+        };
+        let graph = Graph::new(&program);
+        let _ = all_findings(&ctx, &graph, Vec::new());
+        let _ = origins(&ctx, &graph);
+        looked_at += 1;
+    }
+    assert!(looked_at > 20, "{looked_at}");
+}
