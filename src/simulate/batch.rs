@@ -4,8 +4,8 @@
 
 use super::base::Base;
 use super::values::NodeId;
-use crate::decode::wire::{fields, numbers};
-use crate::model::{AllocationKind, InstructionId};
+use crate::decode::decode_sharding;
+use crate::model::{AllocationKind, InstructionId, Sharding};
 
 /// The dimensions that carry the batch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -115,23 +115,21 @@ fn batch_dimension(base: &Base<'_, '_>, i: InstructionId, old: Option<u64>) -> O
 
 /// How often each dimension of an argument is split, as its sharding says; empty if it does not.
 pub(super) fn tiles(base: &Base<'_, '_>, i: InstructionId) -> Vec<u64> {
+    let rank = base.program.module.shape(i).dimensions.len();
+    let sharding = sharding_of(base, i);
+    sharding
+        .and_then(|s| s.tiles_per_dimension(rank))
+        .unwrap_or_default()
+}
+
+/// The sharding of an entry argument, where the file has one that can be read.
+pub(super) fn sharding_of(base: &Base<'_, '_>, i: InstructionId) -> Option<Sharding> {
     let module = &base.program.module;
     let at = module.instruction(i);
     let bytes = module
         .parameter_shardings
         .get(at.parameter_number as usize)
         .copied()
-        .or_else(|| at.sharding());
-    let mut out = Vec::new();
-    for (field, value) in bytes
-        .map(fields)
-        .into_iter()
-        .flatten()
-        .filter_map(Result::ok)
-    {
-        if field == 3 {
-            drop(numbers(value, |n| out.push(n)));
-        }
-    }
-    out
+        .or_else(|| at.sharding())?;
+    decode_sharding(bytes).ok()
 }

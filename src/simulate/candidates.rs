@@ -8,7 +8,6 @@ use super::base::Base;
 use super::batch;
 use super::edit::{Edit, Ways};
 use crate::analysis::{Finding, FindingKind, Safety};
-use crate::decode::wire::{fields, numbers, Value};
 use crate::model::{AllocationKind, ElementType, InstructionId};
 
 /// Alternatives of which a plan takes at most one.
@@ -183,23 +182,6 @@ fn shardings(base: &Base<'_, '_>, findings: &[Finding]) -> Vec<Edit> {
 
 /// Whether an argument's sharding says that every device has all of it.
 fn is_replicated(base: &Base<'_, '_>, i: InstructionId) -> bool {
-    let module = &base.program.module;
-    let at = module.instruction(i);
-    let bytes = module
-        .parameter_shardings
-        .get(at.parameter_number as usize)
-        .copied()
-        .or_else(|| at.sharding());
-    let Some(bytes) = bytes else { return false };
-    let (mut kind, mut split, mut other) = (0, false, false);
-    for (field, value) in fields(bytes).filter_map(Result::ok) {
-        match (field, value) {
-            (1, Value::Varint(v)) => kind = v,
-            (3, v) => drop(numbers(v, |n| split |= n > 1)),
-            (14, _) => other = true,
-            _ => {}
-        }
-    }
-    // REPLICATED = 0; a form that is not read here is left alone.
-    kind == 0 && !split && !other
+    let partitions = u64::from(base.program.module.num_partitions);
+    batch::sharding_of(base, i).is_some_and(|s| s.is_fully_replicated(partitions))
 }
