@@ -294,7 +294,7 @@ impl Run<'_, '_, '_> {
     fn shard(&mut self, at: usize, edit: &Edit, selector: &str, ways: &Ways) -> Result<()> {
         let ways = match ways {
             Ways::Count(n) => *n,
-            Ways::Axis(axis) => split::axis_size(self.base.program, axis).ok_or_else(|| {
+            Ways::Axis(axis) => split::axis_size(self.base, axis).ok_or_else(|| {
                 Error::usage(
                     format!("{edit}: the program names no mesh axis {axis}"),
                     "--shard SELECTOR=N gives the number of parts",

@@ -115,16 +115,16 @@ pub fn measure(base: &Base<'_, '_>, scenario: &Scenario) -> Outcome {
 }
 
 /// What the compiler makes of an arena that packs into `packed` bytes: where it lost a little on
-/// the base, it loses as much, in proportion, again. A base that it packed badly tells nothing.
+/// the base, it loses as much again. A base that it packed badly tells nothing.
 fn as_compiled(arena: &Arena, packed: u64) -> u64 {
-    let (compiled, base) = (
-        u128::from(arena.compiled_bytes),
-        u128::from(arena.packed_bytes),
-    );
-    if base == 0 || compiled.abs_diff(base) * 50 > base {
+    let (compiled, base) = (arena.compiled_bytes, arena.packed_bytes);
+    if compiled.abs_diff(base) > base / 50 {
         return packed;
     }
-    u64::try_from(u128::from(packed) * compiled / base).unwrap_or(u64::MAX)
+    if compiled < base {
+        return packed.saturating_sub(base - compiled);
+    }
+    packed.saturating_add((compiled - base).min(packed / 20))
 }
 
 /// Heap bytes of the main arena at every program point, with everything else added: what a chart

@@ -8,10 +8,11 @@ use std::collections::{BTreeMap, VecDeque};
 use rustc_hash::FxHashMap;
 
 use super::base::Base;
+use super::batch::sharding_of;
 use super::effects::Effects;
 use super::scenario::Scenario;
 use super::values::{NodeId, Values};
-use crate::model::{ComputationId, InstructionId, Program};
+use crate::model::{ComputationId, InstructionId};
 
 /// Follows a tensor that is split `ways` ways to everything that is element by element the same:
 /// nodes, how many ways each is split, and the seed it was reached from. Where a device works on its own share already, that
@@ -104,9 +105,19 @@ pub(super) fn transients(base: &Base<'_, '_>, effects: &Effects, scenario: &mut 
 }
 
 /// Size of a mesh axis by its name, from the module's attributes (`xla.sdy.meshes`).
-pub(super) fn axis_size(program: &Program<'_>, axis: &str) -> Option<u64> {
-    program
-        .module
+/// Arguments' shardings that name their mesh are asked first.
+pub(super) fn axis_size(base: &Base<'_, '_>, axis: &str) -> Option<u64> {
+    let module = &base.program.module;
+    for i in module.entry_parameters() {
+        let Some(sharding) = sharding_of(base, i) else {
+            continue;
+        };
+        let axes = sharding.mesh().map_or(&[][..], |m| &m.axes);
+        if let Some(a) = axes.iter().find(|a| a.name == axis) {
+            return Some(a.size);
+        }
+    }
+    module
         .frontend_attributes
         .iter()
         .find_map(|(_, text)| axis_in(text, axis))
