@@ -1,42 +1,10 @@
 //! The simulator's packing against the compiler's own arenas.
 
-use std::path::{Path, PathBuf};
+mod common;
 
 use xpeak::decode::{decode_program, HloContainer};
 use xpeak::model::MemorySpace;
 use xpeak::simulate::Base;
-
-fn programs() -> Vec<(String, PathBuf)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut folders: Vec<PathBuf> = ["samples", "../shared/corpus/programs"]
-        .iter()
-        .filter_map(|f| std::fs::read_dir(root.join(f)).ok())
-        .flatten()
-        .map(|e| e.unwrap().path())
-        .collect();
-    if let Ok(more) = std::env::var("XPEAK_PROGRAMS") {
-        folders.extend(std::fs::read_dir(more).unwrap().map(|e| e.unwrap().path()));
-    }
-    folders.sort();
-    let mut out = Vec::new();
-    for folder in folders {
-        let Ok(entries) = std::fs::read_dir(&folder) else {
-            continue;
-        };
-        let mut files: Vec<PathBuf> = entries
-            .map(|e| e.unwrap().path())
-            .filter(|p| p.to_string_lossy().ends_with("after_optimizations.hlo.pb"))
-            .collect();
-        files.sort();
-        if let Some(f) = files.pop() {
-            out.push((
-                folder.file_name().unwrap().to_string_lossy().into_owned(),
-                f,
-            ));
-        }
-    }
-    out
-}
 
 /// Half of all arenas come out within half a per cent of the compiler's. `--nocapture` prints the
 /// table.
@@ -44,8 +12,8 @@ fn programs() -> Vec<(String, PathBuf)> {
 fn packing_reproduces_the_compilers_arenas() {
     let mut errors = Vec::new();
     let mut table = String::new();
-    for (name, file) in programs() {
-        let bytes = std::fs::read(&file).unwrap();
+    for folder in common::folders() {
+        let (name, bytes) = (common::name_of(&folder), common::bytes_of(&folder));
         let program = decode_program(&bytes, HloContainer::Proto).unwrap();
         let Ok(base) = Base::new(&program, MemorySpace::HBM) else {
             continue;
@@ -64,9 +32,7 @@ fn packing_reproduces_the_compilers_arenas() {
             error * 100.0
         );
     }
-    if errors.is_empty() {
-        return;
-    }
+    assert!(!errors.is_empty());
     errors.sort_by(f64::total_cmp);
     let median = errors[errors.len() / 2];
     println!(

@@ -16,16 +16,15 @@ use super::edit::{Edit, Ways};
 use super::effects::{BatchScale, Effects};
 use super::microbatch;
 use super::offload::offload;
-use super::outputs::Writes;
 use super::predict::Confidence;
 use super::propagate::Marks;
+use super::resize::resize;
 use super::scenario::Scenario;
 use super::selector::{plain_shape, select, MatchedBy, Selection};
 use super::split;
 use super::values::NodeId;
 use crate::analysis::Finding;
 use crate::error::{Error, Result};
-use crate::model::AllocationKind;
 use crate::units;
 
 /// What an edit touched.
@@ -66,7 +65,7 @@ pub fn apply(base: &Base<'_, '_>, findings: &[Finding], edits: &[Edit]) -> Resul
     for &i in &order {
         run.shapes(i, &edits[i])?;
     }
-    run.resize();
+    run.resized = resize(base, &run.effects, &mut run.scenario);
     for &i in &order {
         run.ranges(i, &edits[i])?;
     }
@@ -335,49 +334,6 @@ impl Run<'_, '_, '_> {
             "the partitioner decides where split tensors are gathered again",
         );
         Ok(())
-    }
-
-    /// Gives every slot and block its new size.
-    fn resize(&mut self) {
-        if self.effects.is_empty() {
-            return;
-        }
-        let before = (self.scenario.blocks.clone(), self.scenario.arenas.clone());
-        for at in 0..self.base.blocks.len() {
-            self.resize_block(at);
-        }
-        for (arena, edited) in self.base.arenas.iter().zip(&mut self.scenario.arenas) {
-            for (slot, item) in arena.slots.iter().zip(&mut edited.items) {
-                let old = item.size_bytes;
-                item.size_bytes = self.effects.size_of_all(self.base, &slot.names, old, true);
-            }
-        }
-        self.resized = before != (self.scenario.blocks.clone(), self.scenario.arenas.clone());
-    }
-
-    fn resize_block(&mut self, at: usize) {
-        let (base, effects) = (self.base, &self.effects);
-        let (Some(block), Some(&old)) = (base.blocks.get(at), self.scenario.blocks.get(at)) else {
-            return;
-        };
-        let writes = match block.kind {
-            AllocationKind::Output if old > 0 => Writes::of(base, at),
-            _ => None,
-        };
-        let names = writes.as_ref().map_or(&block.names, |w| &w.results);
-        let new = effects.size_of_all(base, names, old, false);
-        if let Some(size) = self.scenario.blocks.get_mut(at).filter(|s| **s > 0) {
-            *size = new;
-        }
-        // Temporaries that no longer fit into an output's memory move into the arena.
-        if let Some(w) = writes.filter(|w| !w.housed.is_empty() && new < old) {
-            let need = effects.size_of_all(base, &w.housed, w.housed_bytes, true);
-            if need > new {
-                let label = "temporaries that had used an output's memory".to_owned();
-                let (start, end) = (w.first_point(base), w.result_point(base));
-                self.scenario.add(label, need, start, end);
-            }
-        }
     }
 
     /// Second phase: live ranges and sharing.
