@@ -29,10 +29,13 @@ pub(super) fn find(
         }
         return out;
     }
-    // Data first; what an output takes over or repeats is state.
-    for state in [false, true] {
+    // Data looks like data: whole numbers (tokens) before other arrays of a plain name, before
+    // parts of trees (weights). Only a size that the user gave can speak for the last, or for
+    // state.
+    let ranks = if old.is_some() { 5 } else { 3 };
+    for rank in 0..ranks {
         for i in base.program.module.entry_parameters() {
-            if is_state(base, i) != state {
+            if rank_of(base, i) != rank {
                 continue;
             }
             if let Some(d) = batch_dimension(base, i, old) {
@@ -43,7 +46,48 @@ pub(super) fn find(
             break;
         }
     }
+    companions(base, &mut out);
     out
+}
+
+/// Other data of the same batch: plain arguments whose first dimension has the size of the first
+/// one's found, over all devices.
+fn companions(base: &Base<'_, '_>, out: &mut Seeds) {
+    let Some(&(node, dimension)) = out.seeds.first() else {
+        return;
+    };
+    let size_of = |i: InstructionId, node: NodeId, d: u8| {
+        let d = usize::from(d);
+        let local = base.values.dimensions(node).get(d).copied()?;
+        let tile = tiles(base, i).get(d).copied().unwrap_or(1);
+        Some(local.saturating_mul(tile))
+    };
+    let wanted = size_of(base.values.instruction_of(node), node, dimension);
+    for i in base.program.module.entry_parameters() {
+        let Some(n) = base.values.nodes(i).next() else {
+            continue;
+        };
+        let known = out.seeds.iter().any(|s| s.0 == n);
+        if !known && rank_of(base, i) <= 1 && wanted.is_some() && size_of(i, n, 0) == wanted {
+            take(base, i, 0, out);
+        }
+    }
+}
+
+/// How likely an argument is data: 0 most, 4 (state) least. Whole numbers of the shape of a result
+/// may be tokens that go in and come out.
+fn rank_of(base: &Base<'_, '_>, i: InstructionId) -> u32 {
+    let module = &base.program.module;
+    let element = module.shape(i).element_type;
+    let whole_numbers = !element.is_float() && matches!(element.0, 2..=9);
+    let plain = !module.instruction(i).op_name.contains(['[', '.']);
+    match (is_state(base, i), whole_numbers, plain) {
+        (false, true, _) => 0,
+        (false, false, true) => 1,
+        (true, true, true) if !is_donated(base, i) => 2,
+        (false, false, false) => 3,
+        (true, ..) => 4,
+    }
 }
 
 fn take(base: &Base<'_, '_>, i: InstructionId, dimension: u8, out: &mut Seeds) {
@@ -64,18 +108,18 @@ fn take(base: &Base<'_, '_>, i: InstructionId, dimension: u8, out: &mut Seeds) {
     out.seeds.push((node, dimension));
 }
 
+fn is_donated(base: &Base<'_, '_>, i: InstructionId) -> bool {
+    let number = base.program.module.instruction(i).parameter_number;
+    let of = |b: &&super::base::Block| b.parameter == Some(number);
+    let mut blocks = base.blocks.iter().filter(of);
+    blocks.any(|b| b.kind == AllocationKind::Donated)
+}
+
 /// Whether an argument is state rather than data: its memory goes to an output, or an output has
 /// the same shape and layout.
-fn is_state(base: &Base<'_, '_>, i: InstructionId) -> bool {
+pub(super) fn is_state(base: &Base<'_, '_>, i: InstructionId) -> bool {
     let module = &base.program.module;
-    let number = module.instruction(i).parameter_number;
-    let of = |b: &&super::base::Block| b.parameter == Some(number);
-    if base
-        .blocks
-        .iter()
-        .filter(of)
-        .any(|b| b.kind == AllocationKind::Donated)
-    {
+    if is_donated(base, i) {
         return true;
     }
     let shape = module.shape(i);

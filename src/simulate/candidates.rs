@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use super::base::Base;
 use super::batch;
 use super::edit::{Edit, Ways};
+use super::readers::is_backward;
 use crate::analysis::{Finding, FindingKind, Safety};
 use crate::model::{AllocationKind, ElementType, InstructionId};
 
@@ -60,13 +61,20 @@ pub(super) fn candidates(base: &Base<'_, '_>, findings: &[Finding]) -> Vec<Candi
         },
     ]);
     let local = local_batch(base);
-    let slices = (1..7)
+    let slices: Vec<u64> = (1..7)
         .map(|k| 1u64 << k)
-        .filter(|&n| local >= n && local.is_multiple_of(n));
-    add(slices
-        .clone()
-        .map(|count| Edit::Microbatch { count })
-        .collect());
+        .filter(|&n| local >= n && local.is_multiple_of(n))
+        .collect();
+    // Gradients can be summed up over slices; other programs only have a smaller batch.
+    if base
+        .graph
+        .program_order()
+        .iter()
+        .any(|&i| is_backward(base, i))
+    {
+        let counts = slices.iter().map(|&count| Edit::Microbatch { count });
+        add(counts.collect());
+    }
     for name in names_of_large(base, |i| {
         base.program.module.shape(i).element_type == ElementType::F32
     }) {
@@ -76,7 +84,7 @@ pub(super) fn candidates(base: &Base<'_, '_>, findings: &[Finding]) -> Vec<Candi
         }]);
     }
     if let Some((argument, dimension, global)) = batch_argument(base) {
-        let smaller = slices.map(|n| Edit::Batch {
+        let smaller = slices.iter().map(|n| Edit::Batch {
             old: global,
             new: global / n,
             seed: Some((argument.clone(), Some(dimension))),
@@ -84,7 +92,7 @@ pub(super) fn candidates(base: &Base<'_, '_>, findings: &[Finding]) -> Vec<Candi
         add(smaller.collect());
     }
     add(vec![Edit::PadFree]);
-    for name in names_of_large(base, |_| true) {
+    for name in names_of_large(base, |i| batch::is_state(base, i)) {
         add(vec![Edit::Offload { selector: name }]);
     }
     out
