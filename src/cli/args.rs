@@ -35,6 +35,10 @@ pub enum Command {
     Ls(LsArgs),
     /// Read out-of-memory text: what ran out, what is largest, what to do next
     Triage(TriageArgs),
+    /// What a change would save: the schedule replayed and packed again with the edit
+    Whatif(WhatIfArgs),
+    /// The least risky set of changes that fits
+    Plan(PlanArgs),
     /// Terms, findings, interventions and flags, offline
     Explain {
         /// What to explain [default: list the topics]
@@ -196,6 +200,77 @@ pub enum TriageFormat {
     Json,
     /// For a ticket.
     Md,
+}
+
+/// Arguments of `whatif`. SELECTOR is `all`, an argument's name, part of an operation path, an
+/// opcode, a shape, a source line, or a finding (`donation:1`).
+#[derive(Debug, Args, Clone)]
+pub struct WhatIfArgs {
+    /// What to read.
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// Donate an argument to the outputs
+    #[arg(long, value_name = "ARG|all")]
+    pub donate: Vec<String>,
+    /// Split tensors over N devices, or over a mesh axis
+    #[arg(long, value_name = "SELECTOR=N|AXIS")]
+    pub shard: Vec<String>,
+    /// Change the batch size
+    #[arg(long, value_name = "OLD:NEW")]
+    pub batch: Vec<String>,
+    /// Work off the batch in N slices
+    #[arg(long, value_name = "N")]
+    pub microbatch: Vec<String>,
+    /// Change the element type of tensors
+    #[arg(long, value_name = "SELECTOR=TYPE")]
+    pub dtype: Vec<String>,
+    /// Recompute saved activations in the backward pass (dots: keep matrix products)
+    #[arg(long, value_name = "SCOPE[:dots]")]
+    pub checkpoint: Vec<String>,
+    /// Leave tensors out
+    #[arg(long, value_name = "SELECTOR")]
+    pub drop: Vec<String>,
+    /// Keep tensors in host memory until they are used
+    #[arg(long, value_name = "SELECTOR")]
+    pub offload: Vec<String>,
+    /// Remove tile padding where a better shape exists
+    #[arg(long)]
+    pub pad_free: bool,
+    /// Remove debugging callbacks
+    #[arg(long)]
+    pub no_debug: bool,
+    /// json for a machine, md for a ticket
+    #[arg(long, value_enum)]
+    pub format: Option<TriageFormat>,
+    /// Folder for whatif.png, the two timelines
+    #[arg(long, short, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Overwrite files that exist
+    #[arg(long, short)]
+    pub force: bool,
+    /// No warnings on standard error
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// Arguments of `plan`.
+#[derive(Debug, Args, Clone)]
+pub struct PlanArgs {
+    /// What to read.
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// Memory to fit into [default: the device's]
+    #[arg(long, value_name = "SIZE")]
+    pub fit: Option<String>,
+    /// Memory to leave free [default: a twentieth]
+    #[arg(long, value_name = "SIZE")]
+    pub reserve: Option<String>,
+    /// json for a machine, md for a ticket
+    #[arg(long, value_enum)]
+    pub format: Option<TriageFormat>,
+    /// No warnings on standard error
+    #[arg(long, short)]
+    pub quiet: bool,
 }
 
 /// Arguments of `completions`.

@@ -8,6 +8,7 @@ mod pictures;
 mod run;
 mod sink;
 mod triage;
+mod whatif;
 
 use std::process::ExitCode;
 

@@ -87,7 +87,7 @@ fn caption(kind: ChartKind) -> &'static str {
     }
 }
 
-fn data(loaded: &Loaded<'_>, options: &Options, report: &Report) -> Option<ChartData> {
+pub(super) fn data(loaded: &Loaded<'_>, options: &Options, report: &Report) -> Option<ChartData> {
     let module = loaded.modules.first()?;
     let analysis = module.analysis.as_ref()?;
     let capacity = loaded

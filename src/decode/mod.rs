@@ -15,6 +15,7 @@ mod xspace;
 pub use attributes::{Attributes, CollectiveGroups};
 pub use hlo::{decode_program, HloContainer};
 pub use module::decode_sequence;
+pub(crate) use module::find as find_wire_id;
 pub use shape::decode_shape;
 pub use sharding::decode_sharding;
 pub use sniff::{sniff, FileKind};

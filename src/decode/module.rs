@@ -65,6 +65,8 @@ pub(super) fn decode_module<'a>(
         }
     }
     reader.resolve_calls(&mut module);
+    // Runs of sorted ids, one a computation: the stable sort merges them.
+    module.by_wire_id.sort();
     let by_wire = |id: i64| reader.computations.get(&id).copied();
     module.entry = entry_id
         .and_then(by_wire)
@@ -98,13 +100,22 @@ pub(super) fn decode_module<'a>(
     Ok(module)
 }
 
+/// The entry with this id in a list sorted by id.
+pub(crate) fn find(sorted: &[(i64, InstructionId)], wire_id: i64) -> Option<InstructionId> {
+    let at = sorted.partition_point(|(id, _)| *id < wire_id);
+    sorted
+        .get(at)
+        .filter(|(id, _)| *id == wire_id)
+        .map(|(_, i)| *i)
+}
+
 #[derive(Default)]
 struct Reader {
     computations: FxHashMap<i64, ComputationId>,
     /// Wire ids of called computations, parallel to `HloModule::called` until resolved.
     called: Vec<i64>,
-    /// Ids within the computation being read.
-    local: FxHashMap<i64, InstructionId>,
+    /// Ids within the computation being read, by id.
+    local: Vec<(i64, InstructionId)>,
     /// Wire ids of operands of the computation being read.
     operand_ids: Vec<i64>,
     unresolved: usize,
@@ -137,12 +148,17 @@ impl Reader {
             }
         }
         c.end = module.instructions.len() as u32;
+        // Compilers number instructions as they make them: mostly in order already.
+        if !self.local.is_sorted() {
+            self.local.sort_unstable();
+        }
         self.resolve_operands(first, module);
         c.root = root
-            .and_then(|r| self.local.get(&r).copied())
+            .and_then(|r| find(&self.local, r))
             .or_else(|| (c.end > c.first).then(|| InstructionId(c.end - 1)));
         self.computations.insert(c.wire_id, id);
         module.computations.push(c);
+        module.by_wire_id.extend_from_slice(&self.local);
         Ok(())
     }
 
@@ -198,8 +214,7 @@ impl Reader {
         i.operands = (operands_from, self.operand_ids.len() as u32);
         i.called = (called_from, self.called.len() as u32);
         let id = InstructionId(index as u32);
-        self.local.insert(i.wire_id, id);
-        module.by_wire_id.insert(i.wire_id, id);
+        self.local.push((i.wire_id, id));
         module.instructions.push(i);
         Ok(())
     }
@@ -215,8 +230,8 @@ impl Reader {
                 .get(a as usize..b as usize)
                 .unwrap_or_default()
             {
-                match self.local.get(id) {
-                    Some(&o) => module.operands.push(o),
+                match find(&self.local, *id) {
+                    Some(o) => module.operands.push(o),
                     None => self.unresolved += 1,
                 }
             }

@@ -130,10 +130,14 @@ impl<'a> Fields<'a> {
 
     #[inline(always)]
     fn varint(&mut self) -> Result<u64, &'static str> {
-        match self.rest.split_first() {
-            Some((&b, rest)) if b < 0x80 => {
-                self.rest = rest;
-                Ok(u64::from(b))
+        match *self.rest {
+            [a, ..] if a < 0x80 => {
+                self.rest = self.rest.get(1..).unwrap_or_default();
+                Ok(u64::from(a))
+            }
+            [a, b, ..] if b < 0x80 => {
+                self.rest = self.rest.get(2..).unwrap_or_default();
+                Ok(u64::from(a & 0x7f) | u64::from(b) << 7)
             }
             _ => self.varint_long(),
         }

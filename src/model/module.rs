@@ -23,7 +23,8 @@ pub struct HloModule<'a> {
     pub instructions: Vec<HloInstruction<'a>>,
     pub(crate) operands: Vec<InstructionId>,
     pub(crate) called: Vec<ComputationId>,
-    pub(crate) by_wire_id: FxHashMap<i64, InstructionId>,
+    /// Instructions by their id on the wire, sorted.
+    pub(crate) by_wire_id: Vec<(i64, InstructionId)>,
     /// Serialized sequence of instruction ids per computation, where the module is scheduled.
     pub(crate) schedule: FxHashMap<ComputationId, &'a [u8]>,
     /// Outputs that share memory with a parameter (donation that took place).
@@ -163,7 +164,7 @@ impl<'a> HloModule<'a> {
 
     /// The instruction with this id on the wire.
     pub fn find_wire_id(&self, wire_id: i64) -> Option<InstructionId> {
-        self.by_wire_id.get(&wire_id).copied()
+        crate::decode::find_wire_id(&self.by_wire_id, wire_id)
     }
 
     /// Entry parameters with their instruction, by parameter number.
