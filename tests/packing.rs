@@ -1,4 +1,5 @@
 //! The simulator's packing against the compiler's own arenas.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod common;
 

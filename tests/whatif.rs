@@ -1,4 +1,5 @@
 //! What-ifs against compiled truth, and what must hold of every one of them.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod common;
 

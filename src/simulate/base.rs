@@ -50,6 +50,8 @@ pub struct Arena {
     pub compiled_bytes: u64,
     /// Bytes that packing its slots gives.
     pub packed_bytes: u64,
+    /// Slots that were packed without a search for gaps: there are too many.
+    pub unsearched: usize,
     /// Largest heap as replayed.
     pub compiled_peak: u64,
     /// Largest power of two that all offsets are multiples of, at most 4096.
@@ -240,12 +242,14 @@ fn arena(
     let bits = offsets.iter().fold(4096u64, |m, a| m | a.offset_bytes);
     let alignment = 1 << bits.trailing_zeros();
     let items: Vec<PackItem> = slots.iter().map(|s| s.item.clone()).collect();
+    let packing = pack(&items, alignment);
     Arena {
         allocation: usage.allocation,
         compiled_bytes: usage
             .allocation
             .map_or(usage.peak_bytes, |id| assignment.allocation(id).size_bytes),
-        packed_bytes: pack(&items, alignment).size_bytes,
+        packed_bytes: packing.size_bytes,
+        unsearched: packing.unsearched,
         compiled_peak: usage.peak_bytes,
         alignment,
         slots,

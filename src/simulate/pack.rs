@@ -30,7 +30,7 @@ pub struct Packing {
 
 /// Neighbours looked at, over a whole packing, before gaps are no longer searched for: keeps a
 /// packing of any size within seconds.
-const BUDGET: u64 = 20_000_000;
+const BUDGET: u64 = 4_000_000;
 
 /// Packs `items` at multiples of `alignment` bytes, both ways, and returns the smaller arena.
 pub fn pack(items: &[PackItem], alignment: u64) -> Packing {
@@ -348,14 +348,14 @@ mod tests {
 
     #[test]
     fn many_ranges_take_little_time() {
-        let items: Vec<PackItem> = (0..100_000u32)
+        let items: Vec<PackItem> = (0..40_000u32)
             .map(|i| {
-                let start = i.wrapping_mul(2_654_435_761) % 100_000;
-                item(u64::from(i % 977) * 512 + 1, start, start + 1 + i % 5_000)
+                let start = i.wrapping_mul(2_654_435_761) % 40_000;
+                item(u64::from(i % 977) * 512 + 1, start, start + 1 + i % 2_000)
             })
             .collect();
         let p = pack(&items, 512);
-        assert!(p.size_bytes >= lower_bound(&items));
+        assert!(p.size_bytes >= lower_bound(&items) && p.unsearched > 0);
     }
 
     #[test]

@@ -7,7 +7,6 @@ use serde::Serialize;
 use super::apply::{apply, EditNote};
 use super::base::Base;
 use super::edit::Edit;
-use super::pack::pack;
 use super::predict::{measure, outcome_as_compiled, timeline, Confidence, Outcome};
 use crate::analysis::Finding;
 use crate::error::Result;
@@ -153,10 +152,7 @@ fn packing_caveat(base: &Base<'_, '_>, scenario: &mut super::scenario::Scenario)
             ),
         );
     }
-    let unpacked = base
-        .arenas
-        .iter()
-        .any(|a| a.slots.len() > 50_000 && pack(&a.items(), a.alignment).unsearched > 0);
+    let unpacked = base.arenas.iter().any(|a| a.unsearched > 0);
     if unpacked {
         scenario.caveat(
             Confidence::Simulated,
