@@ -181,11 +181,27 @@ fn shardings(base: &Base<'_, '_>, findings: &[Finding]) -> Vec<Edit> {
         (FindingKind::RedundantCopies, "redundant_copies"),
     ] {
         let of_kind = findings.iter().filter(|f| f.kind == kind);
-        for (n, _) in of_kind.enumerate().take(6) {
+        for (n, _) in of_kind
+            .enumerate()
+            .take(6)
+            .filter(|(_, f)| is_whole(f, ways))
+        {
             out.push(shard(format!("{name}:{}", n + 1)));
         }
     }
     out
+}
+
+/// Whether a finding is of tensors of which every device holds all. Those that are split over some
+/// axes are left as they are: the partitioner would gather what a further split cuts apart.
+fn is_whole(f: &Finding, ways: u64) -> bool {
+    let (saving, bytes, ways) = (
+        u128::from(f.saving_bytes),
+        u128::from(f.bytes),
+        u128::from(ways),
+    );
+    // A rounded-down byte in each of at most a million buffers.
+    (saving + (1 << 20)) * ways >= bytes * (ways - 1) && bytes > 0
 }
 
 /// Whether an argument's sharding says that every device has all of it.

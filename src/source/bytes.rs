@@ -46,6 +46,15 @@ impl FileBytes {
         }
     }
 
+    /// Tells the system that all of it will be read soon: one large read instead of a fault a page.
+    pub fn read_ahead(&self) {
+        #[cfg(target_os = "linux")]
+        if let Storage::Mapped(m) = &self.storage {
+            // A hint: where the system does not take it, pages come one by one.
+            let _ = m.advise(memmap2::Advice::PopulateRead);
+        }
+    }
+
     /// Opens `path`: maps it, or unpacks it if it is gzip-compressed (told by content).
     ///
     /// # Errors

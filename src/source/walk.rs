@@ -33,9 +33,18 @@ impl SourceFile {
     /// The file can't be read.
     pub fn open(path: &Path, root: usize, named: bool) -> Result<SourceFile> {
         let bytes = FileBytes::open(path)?;
+        let kind = sniff(&bytes);
+        let is_program = matches!(
+            kind,
+            FileKind::HloProto | FileKind::HloModule | FileKind::HloSnapshot
+        );
+        // A program is read whole; of a profile most is stepped over.
+        if is_program && named {
+            bytes.read_ahead();
+        }
         Ok(SourceFile {
             path: path.to_path_buf(),
-            kind: sniff(&bytes),
+            kind,
             bytes,
             root,
             named,
