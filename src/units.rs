@@ -44,6 +44,8 @@ pub fn percent(part: u64, whole: u64) -> String {
         "<0.1 %".to_owned()
     } else if p < 9.95 {
         format!("{p:.1} %")
+    } else if p >= 1000.0 {
+        format!("{:.0}x", p / 100.0)
     } else if part < whole && p >= 99.5 {
         format!("{:.1} %", p.min(99.9))
     } else {
@@ -149,6 +151,7 @@ mod tests {
         assert_eq!(percent(999_999, 1_000_000), "99.9 %");
         assert_eq!(percent(10, 10), "100 %");
         assert_eq!(percent(1, 0), "");
+        assert_eq!(percent(5000, 10), "500x");
     }
 
     #[test]

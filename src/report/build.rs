@@ -166,6 +166,11 @@ fn groups(ctx: &Context<'_, '_>, analysis: &SpaceAnalysis) -> Vec<GroupEntry> {
             size_bytes: g.size_bytes,
             padding_bytes: g.padding_bytes,
             kind: kind_name(g.kind),
+            source: g
+                .members
+                .first()
+                .and_then(|&m| producer_of(ctx, ctx.peak.buffers.get(m)?))
+                .and_then(|i| ctx.program.module.source_of(i)),
             buffer_ids: ids(&g.members),
         })
         .collect()

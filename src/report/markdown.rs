@@ -128,9 +128,12 @@ fn facts(report: &Report, module: &ModuleReport, space: &SpaceReport) -> String 
             ),
         ));
     }
+    let partitions = match module.num_partitions {
+        0 | 1 => "one device".to_owned(),
+        n => format!("{n} partitions"),
+    };
     let mut program = format!(
-        "{} partitions, {} instructions",
-        module.num_partitions,
+        "{partitions}, {} instructions",
         units::count(module.instruction_count as u64)
     );
     if let Some(kind) = &report.device.kind {

@@ -255,6 +255,8 @@ pub struct GroupEntry {
     pub padding_bytes: u64,
     /// What they are for.
     pub kind: &'static str,
+    /// Source line of the largest of them.
+    pub source: Option<SourceLine>,
     /// The compiler's numbers, largest first.
     pub buffer_ids: Vec<i64>,
 }

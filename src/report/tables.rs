@@ -1,6 +1,6 @@
 //! A space's report → tables: which rankings there are, in which order, with which columns.
 
-use super::schema::{PaddingEntry, RankEntry, ScopeEntry, SpaceReport};
+use super::schema::{GroupEntry, PaddingEntry, RankEntry, ScopeEntry, SpaceReport};
 use super::table::{cut, Align, Cell, Column, Table};
 use crate::units;
 
@@ -28,6 +28,8 @@ const fn flexible(name: &'static str) -> Column {
 /// Every ranking of a space that has something to say, `top` rows each.
 pub fn tables(space: &SpaceReport, top: usize) -> Vec<Table> {
     let mut out = vec![largest(space, top)];
+    // The first list says most; the others are its other sides.
+    let top = top.div_ceil(2).max(top.min(3));
     out.extend(temporaries(space, top));
     out.extend(held(space, top));
     out.extend(replication(space, top));
@@ -54,6 +56,22 @@ pub fn tables(space: &SpaceReport, top: usize) -> Vec<Table> {
     out
 }
 
+/// A name without the leading `jit(...)/`, which is the same for all.
+fn short(label: &str) -> String {
+    match label.split_once('/') {
+        Some((head, rest)) if head.starts_with("jit(") && head.ends_with(')') => rest.to_owned(),
+        _ => label.to_owned(),
+    }
+}
+
+/// A group's name and its place in the code.
+fn what(g: &GroupEntry) -> Cell {
+    match &g.source {
+        Some(s) => Cell::Code(format!("{}  {}:{}", short(&g.label), s.file, s.line)),
+        None => Cell::Code(short(&g.label)),
+    }
+}
+
 fn largest(space: &SpaceReport, top: usize) -> Table {
     let (shown, left_out) = cut(&space.groups, top, |g| g.size_bytes, "groups");
     Table {
@@ -76,7 +94,7 @@ fn largest(space: &SpaceReport, top: usize) -> Table {
                     Cell::Text(repeats(g.count, g.size_bytes)),
                     Cell::Text(short_kind(g.kind).to_owned()),
                     Cell::Shape(g.shape.clone()),
-                    Cell::Code(g.label.clone()),
+                    what(g),
                 ]
             })
             .collect(),
@@ -134,7 +152,7 @@ fn temporaries(space: &SpaceReport, top: usize) -> Option<Table> {
                     Cell::Text(repeats(g.count, g.size_bytes)),
                     Cell::Code(g.opcode.clone()),
                     Cell::Shape(g.shape.clone()),
-                    Cell::Code(g.label.clone()),
+                    what(g),
                 ]
             })
             .collect(),
@@ -169,7 +187,7 @@ fn held(space: &SpaceReport, top: usize) -> Option<Table> {
                     Cell::Share(points, space.point_count as u64),
                     Cell::Text(if h.at_peak { "*" } else { "" }.to_owned()),
                     Cell::Shape(h.shape.clone()),
-                    Cell::Code(h.label.clone()),
+                    Cell::Code(short(&h.label)),
                 ]
             })
             .collect(),
@@ -285,7 +303,7 @@ fn padding(space: &SpaceReport, top: usize) -> Option<Table> {
                     Cell::Text(cause(x)),
                     Cell::Shape(x.shape.clone()),
                     Cell::Text(better(x)),
-                    Cell::Code(x.label.clone()),
+                    Cell::Code(short(&x.label)),
                 ]
             })
             .collect(),

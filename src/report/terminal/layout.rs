@@ -13,6 +13,11 @@ const NARROWEST: usize = 10;
 /// From this width on, shapes are shown with their layouts.
 const WIDE: usize = 150;
 
+/// Below this width the last of several long columns goes on a line of its own.
+const APART: usize = 120;
+/// Where that line starts.
+const INDENT: usize = 12;
+
 /// From this width on, optional columns are shown.
 const ROOMY: usize = 100;
 
@@ -35,13 +40,29 @@ pub fn render_table(table: &Table, width: usize, style: Style) -> String {
         .iter()
         .map(|r| r.iter().map(text).collect())
         .collect();
-    let widths = column_widths(table, &cells, width);
+    let flexible = table
+        .columns
+        .iter()
+        .filter(|c| c.align == Align::Flexible)
+        .count();
+    // Two long columns side by side would both be cut to nothing: the last one gets a line of its
+    // own.
+    let last = table.columns.len().saturating_sub(1);
+    let apart = flexible > 1 && width < APART && table.columns[last].align == Align::Flexible;
+    let mut widths = column_widths(table, &cells, width, apart.then_some(last));
     let heading: Vec<String> = table.columns.iter().map(|c| c.name.to_owned()).collect();
+    if apart {
+        widths[last] = 0;
+    }
     out.push_str(&style.dim(&line(table, &heading, &widths)));
     out.push('\n');
     for row in &cells {
         out.push_str(&line(table, row, &widths));
         out.push('\n');
+        if let Some(text) = row.get(last).filter(|t| apart && !t.is_empty()) {
+            let text = elide(text, width.saturating_sub(INDENT));
+            out.push_str(&format!("{}{}\n", " ".repeat(INDENT), style.dim(&text)));
+        }
     }
     if !table.left_out.is_empty() {
         out.push_str(&style.dim(&format!("  {}\n", table.left_out)));
@@ -50,7 +71,12 @@ pub fn render_table(table: &Table, width: usize, style: Style) -> String {
 }
 
 /// Width of each column; 0 = left out.
-fn column_widths(table: &Table, cells: &[Vec<String>], width: usize) -> Vec<usize> {
+fn column_widths(
+    table: &Table,
+    cells: &[Vec<String>],
+    width: usize,
+    apart: Option<usize>,
+) -> Vec<usize> {
     let mut widths: Vec<usize> = table
         .columns
         .iter()
@@ -62,6 +88,7 @@ fn column_widths(table: &Table, cells: &[Vec<String>], width: usize) -> Vec<usiz
                 .map(|t| t.width())
                 .max();
             match widest {
+                _ if apart == Some(i) => 0,
                 // A column with nothing in it is not worth a heading.
                 None | Some(0) => 0,
                 _ if c.align == Align::Optional && width < ROOMY => 0,

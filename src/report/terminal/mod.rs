@@ -47,10 +47,8 @@ pub fn render_terminal(report: &Report, timeline: &[u64], options: &TerminalOpti
                 out.push_str(&style.bold("Memory over program order\n"));
                 out.push_str(&graph);
             }
-            if !space.findings.is_empty() {
-                out.push('\n');
-                out.push_str(&findings(&space.findings, options));
-            }
+            out.push('\n');
+            out.push_str(&findings(&space.findings, options));
             for table in tables(space, options.top) {
                 out.push('\n');
                 out.push_str(&render_table(&table, options.width, style));
@@ -216,8 +214,12 @@ fn breakdown(space: &SpaceReport, options: &TerminalOptions) -> String {
 
 fn findings(findings: &[Finding], options: &TerminalOptions) -> String {
     let style = options.style;
+    if findings.is_empty() {
+        return style.dim("Findings: none\n");
+    }
     let mut out = style.bold("Findings\n");
-    let (shown, left_out) = findings.split_at(findings.len().min(options.top.max(1)));
+    let most = (options.top.div_ceil(2) + 1).min(findings.len());
+    let (shown, left_out) = findings.split_at(most);
     for (i, f) in shown.iter().enumerate() {
         let number = format!("{:>3}. ", i + 1);
         let title = wrap(&clean(&f.title), options.width.saturating_sub(5));
@@ -250,7 +252,10 @@ fn findings(findings: &[Finding], options: &TerminalOptions) -> String {
         }
     }
     if !left_out.is_empty() {
-        out.push_str(&style.dim(&format!("  … and {} more findings\n", left_out.len())));
+        out.push_str(&style.dim(&format!(
+            "  … and {} more findings (--top N shows more)\n",
+            left_out.len()
+        )));
     }
     out
 }
@@ -417,11 +422,12 @@ fn other_modules(report: &Report, options: &TerminalOptions) -> String {
                         Some(id) => format!("{}({id})", m.name),
                         None => m.name.clone(),
                     }),
-                    Cell::Text(if m.shapes_only.is_some() {
-                        "no buffer assignment".to_owned()
-                    } else {
-                        String::new()
-                    }),
+                    match (&m.shapes_only, report.sources.get(m.source_index)) {
+                        (Some(_), _) => Cell::Text("no buffer assignment".to_owned()),
+                        // Programs of one name are told apart by their files.
+                        (None, Some(s)) if m.program_id.is_none() => Cell::Code(s.path.clone()),
+                        _ => Cell::Text(String::new()),
+                    },
                 ]
             })
             .collect(),
