@@ -329,3 +329,95 @@ fn explain_knows_every_finding() {
     assert_eq!(code(&xpeak(&["explain"])), 0);
     assert_eq!(code(&xpeak(&["explain", "moon"])), 2);
 }
+
+#[test]
+fn whatif_predicts_what_the_compiler_does_with_donation() {
+    let o = xpeak(&[
+        "whatif",
+        &sample("lm_v6e"),
+        "--donate",
+        "all",
+        "--format",
+        "json",
+    ]);
+    assert_eq!(code(&o), 0, "{}", text(&o.stderr));
+    let json: serde_json::Value = serde_json::from_slice(&o.stdout).unwrap();
+    for side in ["before", "after"] {
+        for key in [
+            "peak_bytes",
+            "allocated_bytes",
+            "fragmentation_bytes",
+            "heap_peak_bytes",
+            "indefinite_bytes",
+            "peak_point",
+        ] {
+            assert!(json[side][key].is_u64(), "{side}.{key}");
+        }
+    }
+    assert_eq!(json["edits"][0]["edit"], "--donate all");
+    assert!(json["edits"][0]["matched"].as_u64().unwrap() > 0);
+    // The same program compiled with its state donated is a sample too.
+    let o = xpeak(&[
+        "report",
+        &sample("lm_v6e_donated"),
+        "--format",
+        "json",
+        "-o",
+        "-",
+        "-q",
+    ]);
+    let donated: serde_json::Value = serde_json::from_slice(&o.stdout).unwrap();
+    let truth = donated["modules"][0]["memory_spaces"][0]["allocated_bytes"]
+        .as_u64()
+        .unwrap();
+    let predicted = json["after"]["allocated_bytes"].as_u64().unwrap();
+    assert!(predicted.abs_diff(truth) < 1 << 20, "{predicted} {truth}");
+}
+
+#[test]
+fn whatif_without_an_edit_or_with_nonsense_is_a_usage_error() {
+    let input = sample("lm_v6e");
+    for args in [
+        &["whatif", &input][..],
+        &["whatif", &input, "--batch", "x"][..],
+        &["whatif", &input, "--shard", "all=0"][..],
+        &["whatif", &input, "--donate", "no_such_argument"][..],
+        &["plan", &input][..],
+        &["plan", &input, "--fit", "lots"][..],
+    ] {
+        let o = xpeak(args);
+        assert_eq!(code(&o), 2, "{args:?}: {}", text(&o.stderr));
+        assert!(o.stdout.is_empty());
+    }
+}
+
+#[test]
+fn a_plan_keeps_the_contract() {
+    let o = xpeak(&[
+        "plan",
+        &sample("lm_v5e_oom"),
+        "--fit",
+        "15.75GiB",
+        "--format",
+        "json",
+    ]);
+    assert_eq!(code(&o), 0, "{}", text(&o.stderr));
+    let json: serde_json::Value = serde_json::from_slice(&o.stdout).unwrap();
+    assert_eq!(json["capacity_bytes"], 16_911_433_728u64);
+    assert!(json["reserve_bytes"].is_u64() && json["floor_bytes"].is_u64());
+    assert!(json["before"]["allocated_bytes"].as_u64().unwrap() > 16_911_433_728);
+    let steps = json["steps"].as_array().unwrap();
+    assert!(!steps.is_empty());
+    for s in steps {
+        for key in ["edit", "safety", "jax", "verify"] {
+            assert!(s[key].is_string(), "{key}");
+        }
+        assert!(s["saving_bytes"].is_u64() || s["saving_bytes"].is_i64());
+    }
+    if json["fits"].as_bool().unwrap() {
+        let last = steps.last().unwrap()["after"]["allocated_bytes"]
+            .as_u64()
+            .unwrap();
+        assert!(last <= 16_911_433_728);
+    }
+}
