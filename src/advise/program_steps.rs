@@ -108,10 +108,7 @@ pub(super) fn large(r: &OomReport) -> Vec<Step> {
     let mut out = vec![Step::look(
         "look",
         "Look at the one large allocation",
-        format!(
-            "{}{part}.{CONFIGURATION}",
-            describe(a)
-        ),
+        format!("{}{part}.{CONFIGURATION}", describe(a)),
     )];
     // Without its padding it would not be large: that comes first.
     let mostly_padding = a.padding_bytes.is_some_and(|p| p > a.size_bytes / 2);
@@ -299,7 +296,16 @@ pub(super) fn scoped_vmem(r: &OomReport) -> Vec<Step> {
     // Only a custom call is a kernel; where the text lost the instruction, it may be one.
     let opcode = r.opcode.as_deref();
     let kernel = opcode.map(|o| o == "custom-call");
-    let lead = |title: &str| format!("{title}{}", if kernel.is_none() { ", if it is one" } else { "" });
+    let lead = |title: &str| {
+        format!(
+            "{title}{}",
+            if kernel.is_none() {
+                ", if it is one"
+            } else {
+                ""
+            }
+        )
+    };
     let blocks = Step::look(
         "smaller_blocks",
         lead("A Pallas kernel: smaller blocks"),

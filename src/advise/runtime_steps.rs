@@ -209,7 +209,11 @@ pub(super) fn gpu_fragmentation(r: &OomReport) -> Vec<Step> {
         None => figures,
     };
     // Who holds the memory matters first where it is full.
-    let (first, last) = if enough { (None, chunks) } else { (chunks, None) };
+    let (first, last) = if enough {
+        (None, chunks)
+    } else {
+        (chunks, None)
+    };
     out.extend(first);
     out.push(
         Step::look(
@@ -218,7 +222,9 @@ pub(super) fn gpu_fragmentation(r: &OomReport) -> Vec<Step> {
             allocator,
         )
         .costing(Safety::ChangesSpeed, "Allocation can be slower.")
-        .verified_by("Run again; the failing size or line changes when fragmentation was to blame."),
+        .verified_by(
+            "Run again; the failing size or line changes when fragmentation was to blame.",
+        ),
     );
     out.push(
         Step::look(

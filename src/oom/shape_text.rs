@@ -257,8 +257,7 @@ mod tests {
 
     #[test]
     fn memory_space_and_prefix() {
-        let (shape, n) =
-            ShapeText::parse_prefix(b"f32[8,3]{1,0:T(8,128)S(5)}Unpadded").unwrap();
+        let (shape, n) = ShapeText::parse_prefix(b"f32[8,3]{1,0:T(8,128)S(5)}Unpadded").unwrap();
         assert_eq!(shape.0.to_string(), "f32[8,3]{1,0:T(8,128)S(5)}");
         assert_eq!((shape.0.layout.map(|l| l.memory_space), n), (Some(5), 26));
         let (shape, n) = ShapeText::parse_prefix(b"f32[2]{metadata").unwrap();
