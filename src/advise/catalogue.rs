@@ -44,8 +44,23 @@ pub struct Flag {
     pub trade_off: &'static str,
     /// What it does to results.
     pub safety: Safety,
-    /// What it did when measured; empty when it was not.
+    /// What it did on a 4-layer transformer; empty when it was not measured.
     pub measured: &'static str,
+    /// The same in a word.
+    pub outcome: Outcome,
+}
+
+/// What a flag's suggested value did when it was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// A smaller peak.
+    Saved,
+    /// The same peak.
+    NoChange,
+    /// The compiler does not take the value, or fails with it.
+    Failed,
+    /// Not measured.
+    Unmeasured,
 }
 
 /// A word worth explaining, or a kind of finding.
@@ -53,6 +68,8 @@ pub struct Flag {
 pub struct Term {
     /// Name for `explain`.
     pub id: &'static str,
+    /// What it means, in a few words; for lists.
+    pub brief: &'static str,
     /// What it means.
     pub text: &'static str,
 }
@@ -185,6 +202,7 @@ pub const FLAGS: &[Flag] = &[
         trade_off: "Compile time; less overlap.",
         safety: Safety::ChangesSpeed,
         measured: "5: no change",
+        outcome: Outcome::NoChange,
     },
     Flag {
         name: "xla_tpu_rwb_fusion",
@@ -194,15 +212,17 @@ pub const FLAGS: &[Flag] = &[
         trade_off: "Slower where the fusion helped.",
         safety: Safety::ChangesSpeed,
         measured: "false: 7.438 GiB to 7.289 GiB (2 %)",
+        outcome: Outcome::Saved,
     },
     Flag {
         name: "xla_memory_scheduler",
         what: "Which order of instructions to look for.",
         default: "kDefault",
-        suggested: "kBrkga",
+        suggested: "list, dfs or post_order (default is default). Not the guide's kBrkga: it is rejected",
         trade_off: "Compile time.",
         safety: Safety::ChangesSpeed,
-        measured: "kBrkga is rejected (\"Unrecognized flag option\"), and brkga is \"not implemented\". Write one of default, list, dfs, post_order instead",
+        measured: "kBrkga is rejected (\"Unrecognized flag option\"), brkga is \"not implemented\"; default, list, dfs and post_order are accepted",
+        outcome: Outcome::Failed,
     },
     Flag {
         name: "xla_tpu_enable_latency_hiding_scheduler",
@@ -212,6 +232,7 @@ pub const FLAGS: &[Flag] = &[
         trade_off: "Slower steps: communication is no longer hidden.",
         safety: Safety::ChangesSpeed,
         measured: "false: 7.438 GiB to 7.406 GiB (0.4 %)",
+        outcome: Outcome::Saved,
     },
     Flag {
         name: "xla_jf_spmd_threshold_for_windowed_einsum_mib",
@@ -221,6 +242,7 @@ pub const FLAGS: &[Flag] = &[
         trade_off: "Speed, either way.",
         safety: Safety::ChangesSpeed,
         measured: "1000: no change",
+        outcome: Outcome::NoChange,
     },
     Flag {
         name: "xla_tpu_max_hbm_size_mib",
@@ -230,6 +252,7 @@ pub const FLAGS: &[Flag] = &[
         trade_off: "Recompute time; fails when it cannot get there.",
         safety: Safety::ChangesSpeed,
         measured: "6000: compilation failed at 7.24G rather than fit",
+        outcome: Outcome::Failed,
     },
     Flag {
         name: "xla_tpu_rematerialization_algo",
@@ -239,6 +262,7 @@ pub const FLAGS: &[Flag] = &[
         trade_off: "Compile time.",
         safety: Safety::ChangesSpeed,
         measured: "PEAK_PRIORITY: no change",
+        outcome: Outcome::NoChange,
     },
     Flag {
         name: "xla_tpu_rematerialization_max_block_size_limit",
@@ -248,6 +272,7 @@ pub const FLAGS: &[Flag] = &[
         trade_off: "Compile time.",
         safety: Safety::ChangesSpeed,
         measured: "",
+        outcome: Outcome::Unmeasured,
     },
     Flag {
         name: "xla_tpu_rematerialization_block_effort_factor",
@@ -257,6 +282,7 @@ pub const FLAGS: &[Flag] = &[
         trade_off: "Compile time.",
         safety: Safety::ChangesSpeed,
         measured: "",
+        outcome: Outcome::Unmeasured,
     },
     Flag {
         name: "xla_tpu_pre_fusion_remat",
@@ -266,34 +292,35 @@ pub const FLAGS: &[Flag] = &[
         trade_off: "Recompute time; other fusions, so other rounding.",
         safety: Safety::ChangesNumerics,
         measured: "",
+        outcome: Outcome::Unmeasured,
     },
 ];
 
 /// Kinds of findings.
 pub const FINDINGS: &[Term] = &[
-    Term { id: "large_tensor", text: "One buffer takes a large part of the limit. That is almost never a lack of capacity: look for a left-over jax.debug.print, a wrong mesh shape, a missing sharding annotation." },
-    Term { id: "unsharded", text: "Every device holds a whole copy of the buffer. Sharding it over an axis of size n saves (1 - 1/n) of it on each device." },
-    Term { id: "redundant_copies", text: "Some devices hold the same data: with c different copies on N devices the buffer is stored N/c times. Full sharding would save size x (1 - c/N) a device." },
-    Term { id: "padding", text: "Tile padding: a TPU lays the trailing physical dimensions out in tiles, such as T(8,128), and rounds them up. f32[129,1024] takes (136,1024), 5 % more; f32[N,3] takes 42 times its size, s32[N,8,4] 32 times, a trailing 1 128 times, head size 64 twice." },
-    Term { id: "donation", text: "An argument that could become an output is not donated, or was donated in vain. Donating saves its bytes when an output has the same shape, type and layout and the argument is not read after that output is written; otherwise it saves nothing." },
-    Term { id: "float32", text: "Large buffers are f32. bfloat16 halves them, at the price of precision: check the training metrics." },
-    Term { id: "saved_activations", text: "Values of the forward pass are kept for the backward pass. jax.checkpoint recomputes them instead; micro-batching makes them smaller." },
-    Term { id: "debug_callback", text: "A jax.debug.print or another callback keeps a whole tensor alive to send it to the host, and breaks fusions. Remove it, or print a reduction." },
-    Term { id: "fragmentation", text: "Bytes that no live buffer uses and that must be there all the same: allocated total minus peak. The packer could not place all buffers side by side in less. On a running device: free memory in pieces smaller than the request." },
-    Term { id: "long_lived", text: "A buffer lives far longer than it is used, and so through the peak. Compute it later, or again." },
-    Term { id: "capacity", text: "Nothing is wrong: the program needs more than the device has. HBM as the compiler counts it, a device: v2 7.48G, v3 15.48G, v4 15.25G a core (30.75G megacore), v5e 15.75G, v5p 95.73G, v6e 31.24G, v7x 94.74G (G = GiB)." },
+    Term { id: "large_tensor", brief: "one buffer takes a large part of the limit", text: "One buffer takes a large part of the limit. That is almost never a lack of capacity: look for a left-over jax.debug.print, a wrong mesh shape, a missing sharding annotation." },
+    Term { id: "unsharded", brief: "every device holds a whole copy of the buffer", text: "Every device holds a whole copy of the buffer. Sharding it over an axis of size n saves (1 - 1/n) of it on each device." },
+    Term { id: "redundant_copies", brief: "some devices hold the same data", text: "Some devices hold the same data: with c different copies on N devices the buffer is stored N/c times. Full sharding would save size x (1 - c/N) a device." },
+    Term { id: "padding", brief: "bytes that only fill tiles up", text: "Tile padding: a TPU lays the trailing physical dimensions out in tiles, such as T(8,128), and rounds them up. f32[129,1024] takes (136,1024), 5 % more. The compiler chooses which dimensions trail and often picks a layout and a tile that avoid most of it: f32[N,3] is usually laid out with N last, at 4/3 of its size. Only where row order is forced on it (a layout you ask for, an operation that needs it) does f32[N,3] take 42 times its size, s32[N,8,4] 32 times, a trailing 1 128 times, head size 64 twice. What counts is the layout in the dump, {1,0:T(8,128)}, not the shape." },
+    Term { id: "donation", brief: "an argument could give its memory to an output", text: "An argument that could become an output is not donated, or was donated in vain. Donating saves its bytes when an output has the same shape, type and layout and the argument is not read after that output is written; otherwise it saves nothing." },
+    Term { id: "float32", brief: "large buffers are f32", text: "Large buffers are f32. bfloat16 halves them, at the price of precision: check the training metrics." },
+    Term { id: "saved_activations", brief: "forward results kept for the backward pass", text: "Values of the forward pass are kept for the backward pass. jax.checkpoint recomputes them instead; micro-batching makes them smaller." },
+    Term { id: "debug_callback", brief: "debugging code keeps a whole tensor alive", text: "A jax.debug.print or another callback keeps a whole tensor alive to send it to the host, and breaks fusions. Remove it, or print a reduction." },
+    Term { id: "fragmentation", brief: "bytes no live buffer uses, yet allocated", text: "Bytes that no live buffer uses and that must be there all the same: allocated total minus peak. The packer could not place all buffers side by side in less. On a running device: free memory in pieces smaller than the request." },
+    Term { id: "long_lived", brief: "a buffer lives far longer than it is used", text: "A buffer lives far longer than it is used, and so through the peak. Compute it later, or again." },
+    Term { id: "capacity", brief: "needed against what the device has; HBM of every TPU", text: "Nothing is wrong: the program needs more than the device has. HBM as the compiler counts it, a device: v2 7.48G, v3 15.48G, v4 15.25G a core (30.75G megacore), v5e 15.75G, v5p 95.73G, v6e 31.24G, v7x 94.74G (G = GiB)." },
 ];
 
 /// Words.
 pub const TERMS: &[Term] = &[
-    Term { id: "peak", text: "The most that is live at one point of the program: parameters, outputs and constants, which count all the time, plus the largest heap of temporaries, at its first maximum." },
-    Term { id: "allocated", text: "What must fit: the sum of all allocations of a memory space. It is at least the peak; the difference is fragmentation." },
-    Term { id: "hbm", text: "High-bandwidth memory: the device's main memory." },
-    Term { id: "vmem", text: "A TPU core's vector memory, on the chip. XLA and Pallas kernels place blocks there; scoped VMEM is the part one kernel or fusion may use as its stack." },
-    Term { id: "smem", text: "A TPU core's scalar memory, usually 1 MiB: scalars, indices, scalar-prefetch arguments of Pallas kernels." },
-    Term { id: "temporary", text: "A value inside the program, neither argument nor output. Also \"HLO temp\", \"preallocated temp\"." },
-    Term { id: "rematerialization", text: "Computing a value again instead of keeping it. XLA does it by itself under pressure (`.remat` in names); jax.checkpoint asks for it." },
-    Term { id: "replica_partition", text: "Replicas run the program on other data, partitions split one program (SPMD). \"Un-sharded\" means the same on all partitions." },
-    Term { id: "reserved", text: "Memory the system keeps for itself; not the program's." },
-    Term { id: "undetermined", text: "The text has no list of allocations. The newest compilers print none: compile with xla_dump_to and look at the dump." },
+    Term { id: "peak", brief: "the most that is live at one point of the program", text: "The most that is live at one point of the program: parameters, outputs and constants, which count all the time, plus the largest heap of temporaries, at its first maximum." },
+    Term { id: "allocated", brief: "what must fit: the sum of all allocations", text: "What must fit: the sum of all allocations of a memory space. It is at least the peak; the difference is fragmentation." },
+    Term { id: "hbm", brief: "the device's main memory", text: "High-bandwidth memory: the device's main memory." },
+    Term { id: "vmem", brief: "a TPU core's vector memory, on the chip", text: "A TPU core's vector memory, on the chip. XLA and Pallas kernels place blocks there; scoped VMEM is the part one kernel or fusion may use as its stack." },
+    Term { id: "smem", brief: "a TPU core's scalar memory", text: "A TPU core's scalar memory, usually 1 MiB: scalars, indices, scalar-prefetch arguments of Pallas kernels." },
+    Term { id: "temporary", brief: "a value that is neither argument nor output", text: "A value inside the program, neither argument nor output. Also \"HLO temp\", \"preallocated temp\"." },
+    Term { id: "rematerialization", brief: "computing a value again instead of keeping it", text: "Computing a value again instead of keeping it. XLA does it by itself under pressure (`.remat` in names); jax.checkpoint asks for it." },
+    Term { id: "replica_partition", brief: "other data against parts of one program", text: "Replicas run the program on other data, partitions split one program (SPMD). \"Un-sharded\" means the same on all partitions." },
+    Term { id: "reserved", brief: "memory the system keeps for itself", text: "Memory the system keeps for itself; not the program's." },
+    Term { id: "undetermined", brief: "a text that lists no allocations", text: "The text has no list of allocations. The newest compilers print none: compile with xla_dump_to and look at the dump." },
 ];

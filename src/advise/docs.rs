@@ -28,7 +28,7 @@ pub fn advice_page() -> String {
     out.push_str(
         "\n## Flags\n\n\
          A last resort, after the interventions. Pass them as \
-         `jax.jit(f).lower(*args).compile(compiler_options={name: value})` or in `LIBTPU_INIT_ARGS`; the \
+         `your_jitted_function.lower(*args).compile(compiler_options={name: value})` or in `LIBTPU_INIT_ARGS`; the \
          values in force are in a dump's `flagfile`. Measured with libtpu 0.0.52 on a 4-layer \
          transformer step with a peak of 7.438 GiB; `tools/measure_flags.py` measures again.\n\n\
          | flag | what it does | default | suggested | results | trade-off | measured |\n\

@@ -1,6 +1,6 @@
 //! In: a topic, or none. Out: what the catalogue says about it, as text.
 
-use super::catalogue::{Flag, Intervention, FINDINGS, FLAGS, INTERVENTIONS, TERMS};
+use super::catalogue::{Flag, Intervention, Term, FINDINGS, FLAGS, INTERVENTIONS, TERMS};
 
 /// Explains a topic, or lists all of them. `None` when there is no such topic.
 ///
@@ -10,11 +10,7 @@ pub fn explain(topic: Option<&str>) -> Option<String> {
     let Some(topic) = topic else {
         return Some(index());
     };
-    let wanted = topic
-        .trim()
-        .trim_start_matches('-')
-        .to_ascii_lowercase()
-        .replace(['-', ' '], "_");
+    let wanted = normal(topic);
     let mut out = String::new();
     for term in TERMS.iter().chain(FINDINGS).filter(|t| t.id == wanted) {
         out.push_str(&format!("{}\n\n{}\n", term.id, term.text));
@@ -45,9 +41,9 @@ fn intervention(i: &Intervention) -> String {
 
 fn flag(f: &Flag) -> String {
     let measured = if f.measured.is_empty() {
-        "not measured"
+        "not measured".to_owned()
     } else {
-        f.measured
+        format!("on a 4-layer transformer here: {}", f.measured)
     };
     format!(
         "{}\n\n{}\n\nDefault    {}\nSuggested  {}\nTrade-off  {}\nResults    {}\nMeasured   {}\n",
@@ -61,29 +57,93 @@ fn flag(f: &Flag) -> String {
     )
 }
 
+/// Columns of the list of topics.
+const WIDTH: usize = 79;
+
 fn index() -> String {
     let mut out = String::from("Topics (xpeak explain TOPIC):\n");
     let mut part = |title: &str, rows: Vec<(&str, &str)>| {
         out.push_str(&format!("\n{title}\n"));
         for (id, text) in rows {
-            let first = text.split(['.', ':']).next().unwrap_or(text);
-            let line = format!("  {id:<26} {first}");
-            let cut: String = line.chars().take(79).collect();
-            out.push_str(cut.trim_end());
+            // Flags have long names: what they do stands below.
+            let line = if id.len() > 20 {
+                format!("  {id}\n{}", elided(&format!("      {text}")))
+            } else {
+                elided(&format!("  {id:<20} {text}"))
+            };
+            out.push_str(line.trim_end());
             out.push('\n');
         }
     };
-    part("Terms", TERMS.iter().map(|t| (t.id, t.text)).collect());
-    part(
-        "Findings",
-        FINDINGS.iter().map(|t| (t.id, t.text)).collect(),
-    );
+    let terms = |list: &'static [Term]| list.iter().map(|t| (t.id, t.brief)).collect();
+    part("Terms", terms(TERMS));
+    part("Findings", terms(FINDINGS));
     part(
         "Interventions",
         INTERVENTIONS.iter().map(|i| (i.id, i.name)).collect(),
     );
-    part("Flags", FLAGS.iter().map(|f| (f.name, "")).collect());
+    part(
+        "Flags (a last resort)",
+        FLAGS.iter().map(|f| (f.name, f.what)).collect(),
+    );
     out
+}
+
+/// A line cut before a word, where it is too long.
+fn elided(line: &str) -> String {
+    if line.chars().count() <= WIDTH {
+        return line.to_owned();
+    }
+    let head: String = line.chars().take(WIDTH - 1).collect();
+    let at = head.rfind(' ').unwrap_or(head.len());
+    format!(
+        "{}…",
+        head.get(..at)
+            .unwrap_or_default()
+            .trim_end_matches([',', ';'])
+    )
+}
+
+/// Topics whose name shares a word or a start of some length with `topic`, at most six, in the
+/// catalogue's order.
+pub fn suggest(topic: &str) -> Vec<&'static str> {
+    let wanted = normal(topic);
+    let words: Vec<&str> = wanted.split('_').filter(|w| w.len() >= 3).collect();
+    let near = |id: &str| {
+        let id = id.to_ascii_lowercase();
+        let whole = wanted.len() >= 3 && (id.contains(&wanted) || wanted.contains(&id));
+        let start = wanted
+            .bytes()
+            .zip(id.bytes())
+            .take_while(|(a, b)| a == b)
+            .count();
+        whole
+            || (start >= 4 && start * 2 >= wanted.len())
+            || words.iter().any(|w| {
+                id.split('_')
+                    .any(|part| part == *w && *w != "xla" && *w != "tpu")
+            })
+    };
+    let terms = TERMS.iter().chain(FINDINGS).map(|t| t.id);
+    let all = terms
+        .chain(INTERVENTIONS.iter().map(|i| i.id))
+        .chain(FLAGS.iter().map(|f| f.name));
+    let mut out: Vec<&'static str> = Vec::new();
+    for id in all.filter(|id| near(id)) {
+        if out.len() < 6 && !out.contains(&id) {
+            out.push(id);
+        }
+    }
+    out
+}
+
+/// A topic as the catalogue writes it.
+fn normal(topic: &str) -> String {
+    topic
+        .trim()
+        .trim_start_matches('-')
+        .to_ascii_lowercase()
+        .replace(['-', ' '], "_")
 }
 
 #[cfg(test)]
@@ -109,10 +169,42 @@ mod tests {
     }
 
     #[test]
-    fn rejected_values_are_named() {
-        assert!(explain(Some("xla_memory_scheduler"))
-            .unwrap()
-            .contains("rejected"));
+    fn rejected_values_are_named_and_others_suggested() {
+        let text = explain(Some("xla_memory_scheduler")).unwrap();
+        assert!(
+            text.contains("Suggested  list, dfs or post_order"),
+            "{text}"
+        );
+        assert!(text.contains("kBrkga is rejected"), "{text}");
+    }
+
+    #[test]
+    fn the_list_is_whole_words_in_80_columns() {
+        let list = explain(None).unwrap();
+        assert!(list.lines().all(|l| l.chars().count() <= 79), "{list}");
+        for line in list.lines().filter(|l| l.ends_with('…')) {
+            let known = FLAGS.iter().map(|f| f.what);
+            let known = known.chain(INTERVENTIONS.iter().map(|i| i.name));
+            let cut = line.trim().trim_end_matches('…');
+            assert!(
+                known.into_iter().any(|t| t
+                    .strip_prefix(cut)
+                    .is_some_and(|rest| rest.starts_with([' ', ',', ';']))),
+                "{line}"
+            );
+        }
+        assert!(list.contains("Remove jax.debug.print"), "{list}");
+        assert!(TERMS.iter().chain(FINDINGS).all(|t| list.contains(t.brief)));
+    }
+
+    #[test]
+    fn close_names_are_suggested() {
+        assert!(suggest("shard").contains(&"sharding"));
+        assert!(suggest("debug").contains(&"remove_debug_print"));
+        assert!(suggest("rwb fusion").contains(&"xla_tpu_rwb_fusion"));
+        assert!(suggest("remat").contains(&"rematerialization"));
+        assert_eq!(suggest("no such thing"), Vec::<&str>::new());
+        assert_eq!(suggest(""), Vec::<&str>::new());
     }
 
     #[test]

@@ -4,9 +4,9 @@
 pub mod catalogue;
 pub mod docs;
 pub mod explain;
-mod program_steps;
+pub(crate) mod program_steps;
 mod runtime_steps;
 pub mod steps;
 
-pub use explain::explain;
+pub use explain::{explain, suggest};
 pub use steps::{next_steps, Step};

@@ -8,12 +8,16 @@ use crate::oom::size::human;
 /// From this part of an allocation on, padding is worth a step.
 const PADDING_PART: u64 = 5;
 
+/// What a large allocation usually means; not so where a dump shows why it is there.
+pub(crate) const CONFIGURATION: &str =
+    " One tensor of this size is almost never a lack of capacity, but configuration.";
+
 /// How to get a dump. Measured: it is written even when compilation runs out of memory.
 pub(super) fn dump_step() -> Step {
     Step::look(
         "dump",
         "Compile again with a dump; it is written even though compilation fails",
-        "jax.jit(f).lower(*args).compile(compiler_options={\"xla_dump_to\": \"DIR\", \
+        "your_jitted_function.lower(*args).compile(compiler_options={\"xla_dump_to\": \"DIR\", \
          \"xla_dump_hlo_as_proto\": True}), or for a whole run \
          XLA_FLAGS=\"--xla_dump_to=DIR --xla_dump_hlo_as_proto\".",
     )
@@ -104,10 +108,7 @@ pub(super) fn large(r: &OomReport) -> Vec<Step> {
     let mut out = vec![Step::look(
         "look",
         "Look at the one large allocation",
-        format!(
-            "{}{part}. One tensor of this size is almost never a lack of capacity, but configuration.",
-            describe(a)
-        ),
+        format!("{}{part}.{CONFIGURATION}", describe(a)),
     )];
     // Without its padding it would not be large: that comes first.
     let mostly_padding = a.padding_bytes.is_some_and(|p| p > a.size_bytes / 2);
@@ -292,38 +293,72 @@ pub(super) fn scoped_vmem(r: &OomReport) -> Vec<Step> {
         ),
         _ => format!("%{name}{of} needs more scoped VMEM than the limit."),
     };
-    let mut out = vec![Step::look(
+    // Only a custom call is a kernel; where the text lost the instruction, it may be one.
+    let opcode = r.opcode.as_deref();
+    let kernel = opcode.map(|o| o == "custom-call");
+    let lead = |title: &str| {
+        format!(
+            "{title}{}",
+            if kernel.is_none() {
+                ", if it is one"
+            } else {
+                ""
+            }
+        )
+    };
+    let blocks = Step::look(
         "smaller_blocks",
-        "A Pallas kernel: smaller blocks",
+        lead("A Pallas kernel: smaller blocks"),
         format!(
             "{needs} Lower its block shapes or its buffering; estimates leave out register spills."
         ),
     )
     .costing(Safety::ChangesSpeed, "More grid steps.")
-    .verified_by("Compile again.")];
-    if let Some(used) = r.used_bytes {
+    .verified_by("Compile again.");
+    let limit = r.used_bytes.map(|used| {
         let mib = used.div_ceil(1 << 20);
         let kib = mib.saturating_mul(1024);
-        out.push(
-            Step::look(
-                "vmem_limit",
-                format!("Raise the limit to {mib} MiB or more"),
-                format!(
-                    "For one kernel compiler_params=pltpu.CompilerParams(vmem_limit_bytes={mib} * 2**20); for \
-                     all, LIBTPU_INIT_ARGS=\"--xla_tpu_scoped_vmem_limit_kib={kib}\". It must stay below \
-                     the chip's VMEM (v6e 128 MiB, v7x 64 MiB)."
-                ),
-            )
-            .costing(Safety::ChangesSpeed, "Less VMEM for XLA's own prefetching.")
-            .verified_by("Compile again."),
-        );
-    }
-    out.push(Step::look(
+        let all = format!("LIBTPU_INIT_ARGS=\"--xla_tpu_scoped_vmem_limit_kib={kib}\"");
+        let how = match kernel {
+            Some(false) => format!("{needs} {all} raises it for the whole program."),
+            _ => format!(
+                "For one kernel compiler_params=pltpu.CompilerParams(vmem_limit_bytes={mib} * 2**20); \
+                 for all, {all}."
+            ),
+        };
+        Step::look(
+            "vmem_limit",
+            format!("Raise the limit to {mib} MiB or more"),
+            format!("{how} It must stay below the chip's VMEM (v6e 128 MiB, v7x 64 MiB)."),
+        )
+        .costing(Safety::ChangesSpeed, "Less VMEM for XLA's own prefetching.")
+        .verified_by("Compile again.")
+    });
+    let operation = Step::look(
         "no_kernel",
-        "No kernel of yours: change the operation",
+        match opcode {
+            Some(o) => format!("Not a kernel of yours but XLA's own {o}: change the operation"),
+            None => "No kernel of yours: change the operation".to_string(),
+        },
         "XLA made this allocation itself: a slice, gather or transpose with a layout that fits badly. \
          Avoid tiny last dimensions around it, or report it to XLA with the dump.",
-    ));
+    );
+    let mut out = Vec::new();
+    match kernel {
+        Some(true) => {
+            out.push(blocks);
+            out.extend(limit);
+        }
+        Some(false) => {
+            out.extend(limit);
+            out.push(operation);
+        }
+        None => {
+            out.extend(limit);
+            out.push(blocks);
+            out.push(operation);
+        }
+    }
     out
 }
 

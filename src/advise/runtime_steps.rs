@@ -15,8 +15,8 @@ fn live_arrays(r: &OomReport) -> Step {
         "live_arrays",
         "See what is resident just before the failing line",
         format!(
-            "Asked {}, free {}. jax.profiler.save_device_memory_profile(\"mem.prof\") there, then xpeak \
-             runtime mem.prof: live arrays by Python stack. jax.live_arrays() lists them too.",
+            "Asked {}, free {}. jax.profiler.save_device_memory_profile(\"mem.prof\") there, then \
+             `go tool pprof -top mem.prof` (or `pprof`): live arrays by Python stack. jax.live_arrays() lists them too.",
             size(r.requested_bytes),
             size(r.free_bytes)
         ),
@@ -107,7 +107,7 @@ pub(super) fn program_load(r: &OomReport) -> Vec<Step> {
             "The reserve is mostly its temporaries: compile it with xla_dump_to=DIR and \
              xla_dump_hlo_as_proto, then run xpeak DIR to see its peak.",
         )
-        .verified_by("xpeak diff OLD_DIR NEW_DIR."),
+        .verified_by("xpeak summary NEW_DIR: its temporaries must be smaller."),
     );
     out.extend(Step::intervention(
         "donation",
@@ -170,26 +170,62 @@ pub(super) fn gpu_fragmentation(r: &OomReport) -> Vec<Step> {
         .zip(r.in_use_bytes)
         .and_then(|(l, u)| l.checked_sub(u));
     let enough = free.zip(r.requested_bytes).is_some_and(|(f, a)| f >= a);
-    let honest = match (enough, free.zip(r.requested_bytes)) {
-        (false, Some((f, a))) => format!(
-            " In one piece it would still be {} too little: less must be in use as well.",
-            human(a.saturating_sub(f))
-        ),
-        _ => String::new(),
+    let figures = format!(
+        "Asked {}; {} of {} are not in use, the largest free block is {}.",
+        size(r.requested_bytes),
+        size(free),
+        size(r.limit_bytes),
+        size(r.largest_free_block_bytes)
+    );
+    let chunks = r.chunks.as_ref().and_then(|c| c.in_use.first()).map(|c| {
+        let chunks = if c.count == 1 { "chunk" } else { "chunks" };
+        Step::look(
+            "chunks",
+            "Find what holds the largest chunks",
+            format!(
+                "{} {chunks} of {} in use: look for arrays of that size.",
+                c.count,
+                human(c.size_bytes)
+            ),
+        )
+    });
+    let mut out = Vec::new();
+    let missing = free.zip(r.requested_bytes).filter(|_| !enough);
+    let allocator = match missing {
+        Some((f, a)) => {
+            let missing = human(a.saturating_sub(f));
+            let detail = format!(
+                "{figures} Even in one piece, what is free would be {missing} too little: drop arrays, \
+                 donate, or ask for less."
+            );
+            let title = format!("Memory is full by {missing}: less must be in use");
+            out.push(
+                Step::look("less_in_use", title, detail)
+                    .verified_by("Run again; the figure \"in use\" must go down."),
+            );
+            "Only after that: what is free lies in pieces, and the driver's allocator joins them."
+                .to_string()
+        }
+        None => figures,
     };
-    let mut out = vec![Step::look(
-        "cuda_malloc_async",
-        "Try the driver's allocator: TF_GPU_ALLOCATOR=cuda_malloc_async",
-        format!(
-            "Asked {}; {} of {} are not in use, the largest free block is {}.{honest}",
-            size(r.requested_bytes),
-            size(free),
-            size(r.limit_bytes),
-            size(r.largest_free_block_bytes)
+    // Who holds the memory matters first where it is full.
+    let (first, last) = if enough {
+        (None, chunks)
+    } else {
+        (chunks, None)
+    };
+    out.extend(first);
+    out.push(
+        Step::look(
+            "cuda_malloc_async",
+            "Try the driver's allocator: TF_GPU_ALLOCATOR=cuda_malloc_async",
+            allocator,
+        )
+        .costing(Safety::ChangesSpeed, "Allocation can be slower.")
+        .verified_by(
+            "Run again; the failing size or line changes when fragmentation was to blame.",
         ),
-    )
-    .costing(Safety::ChangesSpeed, "Allocation can be slower.")
-    .verified_by("Run again; the failing size or line changes when fragmentation was to blame.")];
+    );
     out.push(
         Step::look(
             "allocation_order",
@@ -198,17 +234,7 @@ pub(super) fn gpu_fragmentation(r: &OomReport) -> Vec<Step> {
         )
         .verified_by("Run again."),
     );
-    if let Some(c) = r.chunks.as_ref().and_then(|c| c.in_use.first()) {
-        out.push(Step::look(
-            "chunks",
-            "Find what holds the largest chunks",
-            format!(
-                "{} chunks of {} are in use: look for arrays of that size.",
-                c.count,
-                human(c.size_bytes)
-            ),
-        ));
-    }
+    out.extend(last);
     out.extend(Step::intervention(
         "donation",
         "Outputs then take the place of inputs.",

@@ -61,7 +61,7 @@ impl Step {
         let f: &Flag = FLAGS.iter().find(|f| f.name == name)?;
         let measured = match f.measured {
             "" => "not measured".to_string(),
-            m => format!("measured on a transformer step, {m}"),
+            m => format!("on a 4-layer transformer here, {m}"),
         };
         Some(Step {
             id: f.name.to_string(),
@@ -75,6 +75,20 @@ impl Step {
             safety: f.safety,
             verify: "Compile again.".to_string(),
         })
+    }
+
+    /// `Cost: ...`, what it does to results included; `None` where it costs nothing.
+    pub fn cost(&self) -> Option<String> {
+        let results = match self.safety > Safety::ChangesSpeed {
+            true => self.safety.words(),
+            false => "",
+        };
+        match (self.trade_off.as_str(), results) {
+            ("", "") => None,
+            ("", words) => Some(format!("Cost: {words}")),
+            (cost, "") => Some(format!("Cost: {cost}")),
+            (cost, words) => Some(format!("Cost: {cost} ({words})")),
+        }
     }
 
     /// The same with a check of its own.
@@ -186,6 +200,12 @@ pub(crate) fn shorten(name: &str, max: usize) -> String {
     if count <= max {
         return name.to_string();
     }
-    let tail: String = name.chars().skip(count - max + 3).collect();
+    let tail: String = name
+        .chars()
+        .skip(count.saturating_sub(max).saturating_add(3))
+        .collect();
+    // From a scope's start on, if that does not lose much.
+    let scope = tail.find('/').filter(|&at| at <= tail.len() / 2);
+    let tail = scope.and_then(|at| tail.get(at..)).unwrap_or(&tail);
     format!("...{tail}")
 }

@@ -11,7 +11,10 @@ use super::{output, sink};
 use crate::decode::FileKind;
 use crate::error::{Error, Result};
 use crate::oom::{self, OomReport, TriageReport};
-use crate::report::{join, load, render_joined, render_joined_markdown, Joined, Options};
+use crate::report::{
+    join, join_shapes, load, render_joined, render_joined_markdown, render_shapes,
+    render_shapes_markdown, Joined, JoinedShapes, Options,
+};
 use crate::source::Sources;
 
 /// Text files beside a dump that are larger than this are not looked into.
@@ -23,52 +26,86 @@ struct Output<'o> {
     reports: Vec<serde_json::Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     joined: Option<&'o Joined>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    joined_shapes: Option<&'o JoinedShapes>,
 }
 
 pub(super) fn triage(args: TriageArgs) -> Result<u8> {
     let mut with = args.with.clone();
     let report = read(&args.file, &mut with)?;
-    let joined = match report.reports.iter().find(|r| is_compile_time(r)) {
-        Some(r) if !with.is_empty() => joined(r, &with, &args)?,
-        _ if with.is_empty() => None,
+    let dump = match report.reports.iter().position(is_compile_time) {
+        Some(at) if !with.is_empty() => joined(&report, at, &with, &args)?,
+        _ if with.is_empty() => Dump::None,
         _ => {
-            sink::complain("warning: the text has no compile-time failure to join with the dump");
-            None
+            let scoped = report.primary().map(|r| r.kind) == Some(oom::Kind::TpuScopedVmem);
+            sink::complain(if scoped {
+                "note: a dump says nothing more about scoped VMEM"
+            } else {
+                "warning: the text has no compile-time failure to join with the dump"
+            });
+            Dump::None
         }
     };
     let text = match args.format {
-        Some(TriageFormat::Json) => as_json(&report, joined.as_ref())?,
+        Some(TriageFormat::Json) => as_json(&report, &dump)?,
         Some(TriageFormat::Md) => {
-            let more = joined
-                .as_ref()
-                .map(render_joined_markdown)
-                .unwrap_or_default();
-            format!("{}{more}", oom::markdown::render(&report))
+            let more = match &dump {
+                Dump::Joined(_, joined) => render_joined_markdown(joined),
+                Dump::Shapes(_, shapes) => render_shapes_markdown(shapes),
+                Dump::None => String::new(),
+            };
+            format!("{}{more}", oom::markdown::render(&beside(&report, &dump)))
         }
-        _ => as_text(&report, joined.as_ref(), &args),
+        _ => as_text(&report, &dump, &args),
     };
     sink::print(text.as_bytes())?;
     Ok(if report.reports.is_empty() { 3 } else { 0 })
 }
 
-fn as_text(report: &TriageReport, joined: Option<&Joined>, args: &TriageArgs) -> String {
-    let Some(joined) = joined else {
-        return oom::text::render(report);
-    };
-    // The dump's steps replace those that the text alone suggests.
-    let mut bare = report.clone();
-    if let Some(r) = bare.reports.first_mut() {
-        r.advice.clear();
-        r.scenario = r.scenario.filter(|s| *s != oom::Scenario::Undetermined);
-    }
-    let text = oom::text::render(&bare);
-    format!(
-        "{text}\n{}",
-        render_joined(joined, terminal_width(), args.color.style())
-    )
+/// What the dump adds to the report at an index.
+enum Dump {
+    None,
+    Joined(usize, Box<Joined>),
+    Shapes(usize, Box<JoinedShapes>),
 }
 
-fn as_json(report: &TriageReport, joined: Option<&Joined>) -> Result<String> {
+/// The text's report without what the dump says better, or with what it adds in front.
+fn beside(report: &TriageReport, dump: &Dump) -> TriageReport {
+    let mut out = report.clone();
+    match dump {
+        Dump::Joined(at, joined) => {
+            if let Some(r) = out.reports.get_mut(*at) {
+                r.advice.clear();
+                if joined.scenario.is_some() {
+                    r.scenario = None;
+                }
+                if joined.total.agrees && joined.same_module != Some(false) {
+                    r.groups.clear();
+                }
+            }
+        }
+        Dump::Shapes(at, shapes) => {
+            if let Some(r) = out.reports.get_mut(*at) {
+                r.advice.splice(0..0, shapes.advice.iter().cloned());
+                r.advice.truncate(crate::advise::steps::MAX_STEPS);
+            }
+        }
+        Dump::None => {}
+    }
+    out
+}
+
+fn as_text(report: &TriageReport, dump: &Dump, args: &TriageArgs) -> String {
+    let text = oom::text::render(&beside(report, dump));
+    let (width, style) = (terminal_width(), args.color.style());
+    match dump {
+        Dump::None => text,
+        Dump::Joined(_, joined) => format!("{text}\n{}", render_joined(joined, width, style)),
+        Dump::Shapes(_, shapes) => format!("{text}\n{}", render_shapes(shapes, width, style)),
+    }
+}
+
+fn as_json(report: &TriageReport, dump: &Dump) -> Result<String> {
     let mut reports = Vec::new();
     for r in &report.reports {
         let value = serde_json::to_value(r);
@@ -81,7 +118,14 @@ fn as_json(report: &TriageReport, joined: Option<&Joined>) -> Result<String> {
     output::json(&Output {
         schema_version: report.schema_version,
         reports,
-        joined,
+        joined: match dump {
+            Dump::Joined(_, joined) => Some(joined),
+            _ => None,
+        },
+        joined_shapes: match dump {
+            Dump::Shapes(_, shapes) => Some(shapes),
+            _ => None,
+        },
     })
 }
 
@@ -101,7 +145,10 @@ fn is_compile_time(r: &OomReport) -> bool {
     )
 }
 
-fn joined(r: &OomReport, with: &[PathBuf], args: &TriageArgs) -> Result<Option<Joined>> {
+fn joined(report: &TriageReport, at: usize, with: &[PathBuf], args: &TriageArgs) -> Result<Dump> {
+    let Some(r) = report.reports.get(at) else {
+        return Ok(Dump::None);
+    };
     let options = Options {
         capacity_bytes: r.limit_bytes,
         ..Options::default()
@@ -109,11 +156,14 @@ fn joined(r: &OomReport, with: &[PathBuf], args: &TriageArgs) -> Result<Option<J
     let sources = Sources::open(with)?;
     let loaded = load(&sources, &options)?;
     super::run::warn(&loaded.diagnostics, args.quiet);
-    let found = join(r, &loaded, &options);
-    if found.is_none() {
-        sink::complain("warning: no module of the dump has buffer assignment; nothing to join");
+    if let Some(found) = join(r, &loaded, &options) {
+        return Ok(Dump::Joined(at, Box::new(found)));
     }
-    Ok(found)
+    if let Some(shapes) = join_shapes(r, &loaded, &options) {
+        return Ok(Dump::Shapes(at, Box::new(shapes)));
+    }
+    sink::complain("warning: no module of the dump has buffer assignment; nothing to join");
+    Ok(Dump::None)
 }
 
 /// Reads the text; a folder is searched for one, and then is the dump to join with.
@@ -179,7 +229,10 @@ pub(super) fn explain(topic: Option<&str>) -> Result<u8> {
         }
         None => Err(Error::usage(
             format!("explain {}: no such topic", topic.unwrap_or_default()),
-            "`xpeak explain` lists the topics",
+            match crate::advise::suggest(topic.unwrap_or_default()).join(", ") {
+                near if near.is_empty() => "`xpeak explain` lists the topics".to_owned(),
+                near => format!("close to it: {near}; `xpeak explain` lists all topics"),
+            },
         )),
     }
 }

@@ -45,7 +45,10 @@ fn label(a: &Allocation) -> String {
         .as_deref()
         .or_else(|| a.instruction())
         .or(a.label.as_deref());
-    let name = name.unwrap_or_default();
+    let name = match (name, a.allocation_type.as_deref()) {
+        (None, Some("parameter")) => "entry parameter",
+        (name, _) => name.unwrap_or_default(),
+    };
     let base = if a.op_name.is_some() {
         name
     } else {

@@ -3,6 +3,7 @@
 use super::report::{OomReport, TriageReport};
 use super::size::human;
 use super::text::{headline, meaning};
+use crate::advise::Step;
 
 /// Groups shown for each report.
 const MAX_GROUPS: usize = 10;
@@ -59,7 +60,12 @@ fn one(out: &mut String, r: &OomReport) {
     if !r.advice.is_empty() {
         out.push_str("\n### Next steps\n\n");
     }
-    for (n, s) in r.advice.iter().enumerate() {
+    steps(out, &r.advice);
+}
+
+/// Steps as a numbered list.
+pub(crate) fn steps(out: &mut String, steps: &[Step]) {
+    for (n, s) in steps.iter().enumerate() {
         out.push_str(&format!(
             "{}. **{}** {}",
             n + 1,

@@ -56,6 +56,30 @@ pub fn triage_reader(input: impl BufRead) -> io::Result<TriageReport> {
     read(input)
 }
 
+/// Most of a text that [`looks_like_oom`] reads.
+const MAX_HEAD: usize = 1 << 20;
+
+/// Whether the start of a text (1 MiB of it at most) tells of a device that ran out of memory.
+/// Text without any word of such messages is told by one quick search.
+pub fn looks_like_oom(head: &[u8]) -> bool {
+    let head = head.get(..MAX_HEAD).unwrap_or(head);
+    scan::has_word(head) && read(head).is_ok_and(|report| report.has_oom())
+}
+
+/// The HBM limit in bytes, as printed and so rounded, of the first compile-time HBM failure that
+/// names one. A compiler that stopped early names a lower limit of its own: it does not count.
+pub fn limit_in(text: &str) -> Option<u64> {
+    triage_str(text).reports.iter().find_map(|r| {
+        let hbm = r.space.as_deref() == Some("hbm");
+        let compile = match r.kind {
+            Kind::TpuCompileHbm => true,
+            Kind::TpuTcSc | Kind::TpuSingleAllocation => hbm,
+            _ => false,
+        };
+        r.limit_bytes.filter(|_| compile && r.oom)
+    })
+}
+
 fn read(input: impl Read) -> io::Result<TriageReport> {
     let mut all = assemble::Assembly::default();
     scan::scan(input, |section| {

@@ -211,6 +211,8 @@ pub struct OomReport {
     pub instruction: Option<String>,
     /// `op_name` of that instruction.
     pub op_name: Option<String>,
+    /// HLO opcode of that instruction.
+    pub opcode: Option<String>,
     /// Parameters.
     pub parameter_bytes: Option<u64>,
     /// Outputs.
@@ -285,6 +287,7 @@ impl OomReport {
             program: None,
             instruction: None,
             op_name: None,
+            opcode: None,
             parameter_bytes: None,
             output_bytes: None,
             constant_bytes: None,

@@ -123,6 +123,11 @@ fn words() -> &'static Anchors {
     SET.get_or_init(|| Anchors::new(WORDS.iter().copied()))
 }
 
+/// Whether text holds a word that could open a section.
+pub(super) fn has_word(text: &[u8]) -> bool {
+    words().find(text, 0).is_some()
+}
+
 /// Reads a log to its end and hands over each section as soon as it is complete.
 pub(super) fn scan(mut input: impl Read, mut done: impl FnMut(Section)) -> io::Result<()> {
     let mut state = Scan {

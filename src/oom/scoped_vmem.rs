@@ -11,6 +11,7 @@ use super::cursor::{lossy, rfind, Cursor};
 use super::families::{base, Found};
 use super::report::{Allocation, Kind};
 use super::section::Squeezed;
+use super::shape_text::ShapeText;
 
 /// Reads it from `while allocating on stack for`.
 pub(super) fn parse(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
@@ -30,6 +31,7 @@ pub(super) fn parse(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
     let name = c.take_while(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b));
     r.instruction = (!name.is_empty()).then(|| lossy(name));
     let instruction = c.pos();
+    r.opcode = opcode(c.clone());
     let mut size = c.clone();
     if size.skip_past("Scopedallocationwithsize", usize::MAX >> 1) {
         r.used_bytes = size.size();
@@ -45,4 +47,13 @@ pub(super) fn parse(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
     r.op_name = a.op_name;
     r.space = Some(space).filter(|s| !s.is_empty());
     Some(Found::Report(Box::new(r)))
+}
+
+/// The opcode of `= shape opcode(`.
+fn opcode(mut c: Cursor<'_>) -> Option<String> {
+    c.lit("=").then_some(())?;
+    let (_, n) = ShapeText::parse_prefix(c.rest())?;
+    c.seek(c.pos().checked_add(n)?);
+    let word = c.take_while(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+    (!word.is_empty() && c.peek() == Some(b'(')).then(|| lossy(word))
 }

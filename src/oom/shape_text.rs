@@ -1,16 +1,16 @@
-//! In: an HLO shape as printed. Out: its element type, dimensions, layout, and bytes.
+//! In: an HLO shape as printed. Out: the same as a [`Shape`], which knows its bytes.
 //!
 //! ```text
 //! shape  = array | "(" shape { "," shape } ")"
 //! array  = type "[" [ dim { "," dim } ] "]" [ layout ]
 //! dim    = [ "<=" ] digits
 //! layout = "{" [ digits { "," digits } ] [ ":" { attribute } ] "}"
-//! attribute = "T" tile { tile } | "S" "(" digits ")" | other "(" ... ")"
+//! attribute = "T" tile { tile } | ( "S" | "E" | "L" ) "(" digits ")" | other "(" ... ")"
 //! ```
-//! Padded size: dimensions in major-to-minor order, the trailing ones rounded up to the first
-//! tile (a shape of lower rank gets leading ones); sub-tiles such as `(2,1)` add nothing.
 
 use super::cursor::Cursor;
+use super::size::parse_int;
+use crate::model::{ElementType, Layout, Shape};
 
 const MAX_RANK: usize = 64;
 const MAX_DEPTH: usize = 16;
@@ -18,29 +18,7 @@ const MAX_LEAVES: usize = 4096;
 
 /// A shape read from text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ShapeText {
-    /// One array.
-    Array(ArrayText),
-    /// A tuple of shapes.
-    Tuple(Vec<ShapeText>),
-}
-
-/// An array shape read from text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ArrayText {
-    /// Element type, as `bf16`.
-    pub element_type: String,
-    /// Bits of one element.
-    pub element_bits: u64,
-    /// Logical dimensions.
-    pub dimensions: Vec<u64>,
-    /// Minor-to-major order; empty when the text has no layout.
-    pub minor_to_major: Vec<usize>,
-    /// First tile; empty without one.
-    pub tile: Vec<u64>,
-    /// Memory space, from `S(n)`.
-    pub memory_space: Option<u64>,
-}
+pub struct ShapeText(pub Shape);
 
 impl ShapeText {
     /// Reads a shape that is all of `text`; blanks are ignored.
@@ -55,90 +33,41 @@ impl ShapeText {
         let mut c = Cursor::new(text);
         let mut leaves = 0;
         let shape = shape(&mut c, 0, &mut leaves)?;
-        Some((shape, c.pos()))
+        Some((ShapeText(shape), c.pos()))
     }
 
     /// Bytes with tile padding; a tuple's is the sum of its leaves. `None` on overflow.
     pub fn padded_bytes(&self) -> Option<u64> {
-        self.sum(&ArrayText::padded_bytes)
+        Some(self.0.padded_bytes()).filter(|&b| b < u64::MAX)
     }
 
     /// Bytes without padding. `None` on overflow.
     pub fn unpadded_bytes(&self) -> Option<u64> {
-        self.sum(&ArrayText::unpadded_bytes)
-    }
-
-    fn sum(&self, f: &dyn Fn(&ArrayText) -> Option<u64>) -> Option<u64> {
-        match self {
-            ShapeText::Array(a) => f(a),
-            ShapeText::Tuple(parts) => parts
-                .iter()
-                .try_fold(0u64, |sum, p| sum.checked_add(p.sum(f)?)),
-        }
+        Some(self.0.unpadded_bytes()).filter(|&b| b < u64::MAX)
     }
 }
 
-impl ArrayText {
-    /// Product of the logical dimensions, in bytes.
-    pub fn unpadded_bytes(&self) -> Option<u64> {
-        bytes(&self.dimensions, self.element_bits)
-    }
-
-    /// The same after rounding up to the tile.
-    pub fn padded_bytes(&self) -> Option<u64> {
-        bytes(&self.physical_dimensions()?, self.element_bits)
-    }
-
-    /// Dimensions in major-to-minor order, rounded up to the tile.
-    pub fn physical_dimensions(&self) -> Option<Vec<u64>> {
-        let mut dims: Vec<u64> = if self.minor_to_major.is_empty() {
-            self.dimensions.clone()
-        } else {
-            let order = self.minor_to_major.iter().rev();
-            order
-                .map(|&d| self.dimensions.get(d).copied())
-                .collect::<Option<_>>()?
-        };
-        while dims.len() < self.tile.len() {
-            dims.insert(0, 1);
-        }
-        for (dim, &tile) in dims.iter_mut().rev().zip(self.tile.iter().rev()) {
-            *dim = dim.checked_next_multiple_of(tile)?;
-        }
-        Some(dims)
-    }
-
-    /// Padded over unpadded, when the shape is not empty.
-    pub fn expansion(&self) -> Option<f64> {
-        let unpadded = self.unpadded_bytes()?;
-        (unpadded > 0).then_some(self.padded_bytes()? as f64 / unpadded as f64)
-    }
-}
-
-fn bytes(dims: &[u64], bits: u64) -> Option<u64> {
-    let elements = dims
-        .iter()
-        .try_fold(1u128, |n, &d| n.checked_mul(u128::from(d)))?;
-    u64::try_from(elements.checked_mul(u128::from(bits))?.div_ceil(8)).ok()
-}
-
-fn shape(c: &mut Cursor<'_>, depth: usize, leaves: &mut usize) -> Option<ShapeText> {
+fn shape(c: &mut Cursor<'_>, depth: usize, leaves: &mut usize) -> Option<Shape> {
     *leaves += 1;
     if depth > MAX_DEPTH || *leaves > MAX_LEAVES {
         return None;
     }
     if !c.lit("(") {
-        return array(c).map(ShapeText::Array);
+        return array(c);
     }
-    let mut parts = Vec::new();
+    let mut tuple = Vec::new();
     while !c.lit(")") {
-        if !parts.is_empty() && !c.lit(",") {
+        if !tuple.is_empty() && !c.lit(",") {
             return None;
         }
         skip_comment(c);
-        parts.push(shape(c, depth + 1, leaves)?);
+        tuple.push(shape(c, depth + 1, leaves)?);
     }
-    Some(ShapeText::Tuple(parts))
+    Some(Shape {
+        element_type: ElementType::TUPLE,
+        tuple,
+        ..Shape::default()
+    })
 }
 
 /// `/*index=5*/` between tuple elements.
@@ -148,30 +77,21 @@ fn skip_comment(c: &mut Cursor<'_>) {
     }
 }
 
-fn array(c: &mut Cursor<'_>) -> Option<ArrayText> {
+fn array(c: &mut Cursor<'_>) -> Option<Shape> {
     let name = c.take_while(|b| b.is_ascii_alphanumeric());
-    let element_type = std::str::from_utf8(name).ok()?.to_ascii_lowercase();
-    let element_bits = element_bits(&element_type)?;
-    if !c.lit("[") {
+    let name = std::str::from_utf8(name).ok()?.to_ascii_lowercase();
+    let element_type = ElementType::from_name(&name).filter(|&t| t != ElementType::TUPLE)?;
+    if element_type.bits() == 0 && !["token", "opaque"].contains(&name.as_str()) {
         return None;
     }
-    let dimensions = dimensions(c)?;
-    let mut out = ArrayText {
-        element_type,
-        element_bits,
-        dimensions,
-        minor_to_major: Vec::new(),
-        tile: Vec::new(),
-        memory_space: None,
-    };
+    c.lit("[").then_some(())?;
+    let mut out = Shape::array(element_type, &dimensions(c)?);
     if c.peek() == Some(b'{') {
         let start = c.pos();
-        if layout(c, &mut out).is_none() {
+        out.layout = layout(c, out.dimensions.len());
+        if out.layout.is_none() {
             // Not a layout after all: the shape ends before it.
             c.seek(start);
-            out.minor_to_major.clear();
-            out.tile.clear();
-            out.memory_space = None;
         }
     }
     Some(out)
@@ -192,12 +112,13 @@ fn dimensions(c: &mut Cursor<'_>) -> Option<Vec<u64>> {
     Some(dims)
 }
 
-fn layout(c: &mut Cursor<'_>, out: &mut ArrayText) -> Option<()> {
+fn layout(c: &mut Cursor<'_>, rank: usize) -> Option<Layout> {
     c.lit("{").then_some(())?;
-    let mut seen = vec![false; out.dimensions.len()];
+    let mut out = Layout::default();
+    let mut seen = vec![false; rank];
     while let Some(d) = c.int() {
-        let d = usize::try_from(d).ok()?;
-        if std::mem::replace(seen.get_mut(d)?, true) {
+        let d = u32::try_from(d).ok()?;
+        if std::mem::replace(seen.get_mut(usize::try_from(d).ok()?)?, true) {
             return None;
         }
         out.minor_to_major.push(d);
@@ -205,33 +126,36 @@ fn layout(c: &mut Cursor<'_>, out: &mut ArrayText) -> Option<()> {
             break;
         }
     }
-    if out.minor_to_major.len() != out.dimensions.len() {
+    if out.minor_to_major.len() != rank {
         return None;
     }
     if c.lit(":") {
-        attributes(c, out)?;
+        attributes(c, &mut out)?;
     }
-    c.lit("}").then_some(())
+    c.lit("}").then_some(out)
 }
 
-fn attributes(c: &mut Cursor<'_>, out: &mut ArrayText) -> Option<()> {
+fn attributes(c: &mut Cursor<'_>, out: &mut Layout) -> Option<()> {
     while c.peek() != Some(b'}') {
         let name = c.take_while(|b| b.is_ascii_alphabetic() || b == b'#' || b == b'*');
         if name == b"T" {
-            let mut first = true;
             while c.lit("(") {
-                let tile = numbers(c)?;
-                if std::mem::take(&mut first) {
-                    out.tile = tile;
+                out.tiles.push(numbers(c)?);
+                if out.tiles.len() > MAX_RANK {
+                    return None;
                 }
             }
-        } else {
-            c.lit("(").then_some(())?;
-            let inner = c.take_while(|b| b != b')' && b != b'}');
-            c.lit(")").then_some(())?;
-            if name == b"S" {
-                out.memory_space = super::size::parse_int(inner).map(|(n, _)| n);
-            }
+            continue;
+        }
+        c.lit("(").then_some(())?;
+        let inner = c.take_while(|b| b != b')' && b != b'}');
+        c.lit(")").then_some(())?;
+        let number = parse_int(inner).filter(|n| n.1 == inner.len()).map(|n| n.0);
+        match (name, number) {
+            (b"S", Some(n)) => out.memory_space = i64::try_from(n).ok()?,
+            (b"E", Some(n)) => out.element_size_in_bits = u32::try_from(n).ok()?,
+            (b"L", Some(n)) => out.tail_padding_alignment_in_elements = n,
+            _ => {}
         }
     }
     Some(())
@@ -247,24 +171,6 @@ fn numbers(c: &mut Cursor<'_>) -> Option<Vec<u64>> {
         }
         c.lit(",").then_some(())?;
     }
-}
-
-/// Bits of an element type, by its HLO name.
-fn element_bits(name: &str) -> Option<u64> {
-    Some(match name {
-        "token" | "opaque" => 0,
-        "pred" => 8,
-        "s1" | "u1" => 1,
-        "s2" | "u2" => 2,
-        "s4" | "u4" | "f4e2m1fn" => 4,
-        "s8" | "u8" => 8,
-        "s16" | "u16" | "f16" | "bf16" => 16,
-        "s32" | "u32" | "f32" => 32,
-        "s64" | "u64" | "f64" | "c64" => 64,
-        "c128" => 128,
-        f if f.starts_with("f8e") => 8,
-        _ => return None,
-    })
 }
 
 #[cfg(test)]
@@ -351,12 +257,9 @@ mod tests {
 
     #[test]
     fn memory_space_and_prefix() {
-        let Some((ShapeText::Array(a), n)) =
-            ShapeText::parse_prefix(b"f32[8,3]{1,0:T(8,128)S(5)}Unpadded")
-        else {
-            panic!("no shape");
-        };
-        assert_eq!((a.memory_space, n), (Some(5), 26));
+        let (shape, n) = ShapeText::parse_prefix(b"f32[8,3]{1,0:T(8,128)S(5)}Unpadded").unwrap();
+        assert_eq!(shape.0.to_string(), "f32[8,3]{1,0:T(8,128)S(5)}");
+        assert_eq!((shape.0.layout.map(|l| l.memory_space), n), (Some(5), 26));
         let (shape, n) = ShapeText::parse_prefix(b"f32[2]{metadata").unwrap();
         assert_eq!((shape.padded_bytes(), n), (Some(8), 6));
     }
@@ -389,5 +292,7 @@ mod tests {
             None
         );
         assert_eq!(ShapeText::parse("f32[2]{0:T(0)}"), None);
+        assert_eq!(ShapeText::parse("tuple[2]"), None);
+        assert_eq!(ShapeText::parse("invalid[2]"), None);
     }
 }

@@ -2,7 +2,6 @@
 
 use super::report::{OomReport, Scenario, TriageReport};
 use super::size::human;
-use crate::advise::catalogue::Safety;
 use crate::advise::steps::Step;
 
 /// Columns.
@@ -227,12 +226,20 @@ fn groups(out: &mut String, r: &OomReport) {
             Some(p) => format!(", {} of it padding", human(p)),
             None => String::new(),
         };
-        let shape = g.shape.as_deref().unwrap_or("");
-        out.push_str(&format!(
-            "  {:>10}  {} x {shape}{padding}\n",
-            human(g.bytes),
-            g.count
-        ));
+        let label = crate::advise::steps::shorten(&g.label, 120);
+        // Without a shape the name stands in its place.
+        let (head, name) = match g.shape.as_deref().filter(|s| !s.is_empty()) {
+            Some(shape) => (shape, label.as_str()),
+            None if label.is_empty() => ("unnamed", ""),
+            None => (label.as_str(), ""),
+        };
+        let count = match g.count {
+            1 => String::new(),
+            n => format!("{n} x "),
+        };
+        let lead = format!("  {:>10}  ", human(g.bytes));
+        let next = "              ";
+        wrap(out, &format!("{count}{head}{padding}"), &lead, next);
         let source = match &g.source {
             Some(s) => format!(
                 " ({}{})",
@@ -241,13 +248,10 @@ fn groups(out: &mut String, r: &OomReport) {
             ),
             None => String::new(),
         };
-        let label = crate::advise::steps::shorten(&g.label, 120);
-        wrap(
-            out,
-            &format!("{label}{source}"),
-            "              ",
-            "              ",
-        );
+        let under = format!("{name}{source}");
+        if !under.trim().is_empty() {
+            wrap(out, under.trim_start(), next, next);
+        }
     }
     let more = r.groups.len().saturating_sub(MAX_GROUPS);
     let rest: u64 = r
@@ -268,21 +272,12 @@ fn advice(out: &mut String, n: usize, s: &Step) {
     if !s.detail.is_empty() {
         wrap(out, &s.detail, "   ", "   ");
     }
-    let mut cost = s.trade_off.clone();
-    if s.safety > Safety::ChangesSpeed {
-        let words = s.safety.words();
-        cost = if cost.is_empty() {
-            words.to_string()
-        } else {
-            format!("{cost} ({words})")
-        };
-    }
-    if !cost.is_empty() {
-        wrap(out, &format!("Cost: {cost}"), "   ", "   ");
+    if let Some(cost) = s.cost() {
+        wrap(out, &cost, "   ", "   ");
     }
 }
 
-/// Writes text in lines of at most 80 columns; a longer word is cut.
+/// Writes text in lines of at most 80 columns; a longer word is cut, after a mark where it has one.
 fn wrap(out: &mut String, text: &str, first: &str, next: &str) {
     let mut line = first.to_string();
     let mut empty = true;
@@ -296,7 +291,7 @@ fn wrap(out: &mut String, text: &str, first: &str, next: &str) {
         while width(&line) + width(word.trim_end()) > WIDTH {
             if empty {
                 let room = WIDTH.saturating_sub(width(&line)).max(8);
-                let cut = fitting(word, room);
+                let cut = after_mark(word, fitting(word, room));
                 line.push_str(word.get(..cut).unwrap_or_default());
                 word = word.get(cut..).unwrap_or_default();
             }
@@ -314,6 +309,16 @@ fn wrap(out: &mut String, text: &str, first: &str, next: &str) {
 
 fn width(text: &str) -> usize {
     unicode_width::UnicodeWidthStr::width(text)
+}
+
+/// Where to cut `word` at or before `most`: after the last mark between names, if one is there.
+fn after_mark(word: &str, most: usize) -> usize {
+    let head = word.get(..most).unwrap_or(word);
+    if head.len() == word.len() {
+        return most;
+    }
+    head.rfind(['/', ',', '(', '[', '{', '=', '.', ':', '-', '>', '_'])
+        .map_or(most, |at| at + 1)
 }
 
 /// Bytes of `text` that take at most `room` columns, at least one character.

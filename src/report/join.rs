@@ -3,16 +3,16 @@
 
 use serde::Serialize;
 
+use super::join_steps::advice;
 use super::load::{Loaded, LoadedModule};
 use super::schema::{GroupEntry, SpaceReport};
 use super::Options;
-use crate::advise::catalogue::FLAGS;
-use crate::advise::{next_steps, steps::MAX_STEPS, Step};
-use crate::analysis::{Finding, SavingKind};
+use crate::advise::catalogue::{Outcome, FLAGS};
+use crate::advise::Step;
+use crate::analysis::Finding;
 use crate::model::AllocationKind;
 use crate::oom::size::prints_as;
 use crate::oom::{Allocation, OomReport, Scenario};
-use crate::units;
 
 /// A text's failure with what a dump adds.
 #[derive(Debug, Clone, Serialize)]
@@ -77,14 +77,14 @@ pub struct FlagInForce {
     pub value: String,
     /// Documented suggestion.
     pub suggested: &'static str,
-    /// What was measured; empty when nothing was.
+    /// What was measured on a 4-layer transformer; empty when nothing was.
     pub measured: &'static str,
+    /// Whether the suggestion made that peak smaller, and is not in force already.
+    pub worth_trying: bool,
 }
 
 /// Groups that a joined report lists.
 const GROUPS: usize = 8;
-/// Findings among the steps.
-const FINDING_STEPS: usize = 4;
 
 /// Joins `report` with the module of `loaded` that it is about: the one it names, else the one
 /// whose total it prints, else the largest. `None` if no module has buffer assignment.
@@ -112,6 +112,11 @@ pub fn join(report: &OomReport, loaded: &Loaded<'_>, options: &Options) -> Optio
         .iter()
         .find(|s| s.color == options.space.0)?;
     let enriched = enrich(report, space);
+    let flags = module
+        .source
+        .flagfile
+        .map(flags_in_force)
+        .unwrap_or_default();
     Some(Joined {
         path: module.source.label.path.clone(),
         module: module.program.module.name.to_owned(),
@@ -121,13 +126,9 @@ pub fn join(report: &OomReport, loaded: &Loaded<'_>, options: &Options) -> Optio
         allocated_bytes: space.allocated_bytes,
         groups: groups(space),
         findings: space.findings.clone(),
-        flags: module
-            .source
-            .flagfile
-            .map(flags_in_force)
-            .unwrap_or_default(),
         scenario: enriched.scenario,
-        advice: advice(&enriched, &space.findings),
+        advice: advice(&enriched, space, &flags),
+        flags,
     })
 }
 
@@ -249,55 +250,6 @@ fn enrich(report: &OomReport, space: &SpaceReport) -> OomReport {
     out
 }
 
-/// What the findings say to do comes first, safest first; then the guide's steps that say
-/// something else.
-fn advice(report: &OomReport, findings: &[Finding]) -> Vec<Step> {
-    let mut useful: Vec<&Finding> = findings
-        .iter()
-        .filter(|f| f.saving_bytes > 0 && !f.action.is_empty())
-        .collect();
-    useful.sort_by_key(|f| (f.safety, std::cmp::Reverse(f.saving_bytes), f.title.clone()));
-    useful.truncate(FINDING_STEPS);
-    let mut out: Vec<Step> = useful
-        .into_iter()
-        .map(|f| {
-            let how = match f.saving {
-                SavingKind::Exact => "saves",
-                SavingKind::Simulated => "saves about",
-                SavingKind::UpperBound => "saves up to",
-            };
-            Step {
-                id: f.kind.name().to_owned(),
-                title: f.title.clone(),
-                detail: format!("{} ({how} {})", f.action, units::bytes(f.saving_bytes)),
-                trade_off: String::new(),
-                safety: f.safety,
-                verify: "Compile again: a clean compile is enough.".to_owned(),
-            }
-        })
-        .collect();
-    // The guide's steps on the same matter say less than the finding does.
-    let covered = |id: &str| {
-        out.iter().any(|s| match s.id.as_str() {
-            "donation" => id == "donate",
-            "unsharded" | "redundant_copies" => id == "sharding",
-            "saved_activations" => id == "checkpoint",
-            "float32" => id == "bfloat16",
-            "debug_callback" => id == "remove_debug_print",
-            "padding" => id == "model_dimensions",
-            _ => false,
-        })
-    };
-    let rest: Vec<Step> = next_steps(report)
-        .into_iter()
-        // The dump is here already.
-        .filter(|s| !covered(&s.id) && !s.id.contains("dump"))
-        .collect();
-    out.extend(rest);
-    out.truncate(MAX_STEPS);
-    out
-}
-
 /// Values of the catalogue's flags in a dump's flag file, in the catalogue's order.
 pub fn flags_in_force(flagfile: &[u8]) -> Vec<FlagInForce> {
     let text = String::from_utf8_lossy(flagfile);
@@ -308,9 +260,11 @@ pub fn flags_in_force(flagfile: &[u8]) -> Vec<FlagInForce> {
     FLAGS
         .iter()
         .filter_map(|f| {
+            let value = *values.get(f.name)?;
             Some(FlagInForce {
                 name: f.name,
-                value: (*values.get(f.name)?).to_owned(),
+                worth_trying: f.outcome == Outcome::Saved && value != f.suggested,
+                value: value.to_owned(),
                 suggested: f.suggested,
                 measured: f.measured,
             })

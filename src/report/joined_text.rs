@@ -3,6 +3,7 @@
 use super::join::Joined;
 use super::table::{elide, without_layout};
 use super::terminal::{wrap, Style};
+use crate::oom::size::human;
 use crate::units;
 
 /// For a terminal of `width` columns.
@@ -19,10 +20,14 @@ pub fn render_joined(joined: &Joined, width: usize, style: Style) -> String {
     let t = &joined.total;
     say(match t.text_bytes {
         Some(text) if t.agrees => format!(
-            "The text's {} is {}: {} bytes in the dump.",
-            units::bytes(text),
+            "The text's {} is {}: {} bytes in the dump{}.",
+            human(text),
             t.dump_figure,
-            units::count(t.dump_bytes)
+            units::count(t.dump_bytes),
+            match human(t.dump_bytes) {
+                same if same == human(text) => String::new(),
+                other => format!(" ({other}; the text rounds)"),
+            }
         ),
         Some(text) => format!(
             "The text's {} is not the dump's {} ({}): perhaps another compile of it.",
@@ -75,32 +80,29 @@ pub fn render_joined(joined: &Joined, width: usize, style: Style) -> String {
                     if n == 0 { lead.as_str() } else { "    " }
                 ));
             }
-            for text in [&s.detail, &s.trade_off] {
-                if !text.is_empty() {
-                    for line in wrap(text, width.saturating_sub(4)) {
-                        out.push_str(&format!("    {line}\n"));
-                    }
+            for text in [Some(s.detail.clone()), s.cost()].into_iter().flatten() {
+                for line in wrap(&text, width.saturating_sub(4)) {
+                    out.push_str(&format!("    {line}\n"));
                 }
             }
         }
     }
-    if !joined.flags.is_empty() {
-        out.push_str(&style.bold("\nFlags in force\n"));
-        for f in &joined.flags {
-            let measured = match f.measured {
-                "" => String::new(),
-                m => format!("; {m}"),
-            };
-            let text = format!(
-                "{} is {} (documented: {}{measured})",
-                f.name, f.value, f.suggested
-            );
-            for (n, line) in wrap(&text, width.saturating_sub(4)).iter().enumerate() {
-                out.push_str(&format!("{}{line}\n", if n == 0 { "  " } else { "    " }));
-            }
+    let flags: Vec<String> = flags(joined);
+    if !flags.is_empty() {
+        out.push_str(&style.bold("\nLast resort: flags (on a 4-layer transformer here)\n"));
+        for f in flags {
+            out.push_str(&format!("  {}\n", elide(&f, width.saturating_sub(2))));
         }
     }
     out
+}
+
+/// Flags worth trying, a line each.
+fn flags(joined: &Joined) -> Vec<String> {
+    let worth = joined.flags.iter().filter(|f| f.worth_trying);
+    worth
+        .map(|f| format!("{}: {} now; {}", f.name, f.value, f.measured))
+        .collect()
 }
 
 /// For a ticket.
@@ -109,6 +111,16 @@ pub fn render_joined_markdown(joined: &Joined) -> String {
         "\n## From the dump of `{}`\n\n",
         joined.module.replace('`', "'")
     );
+    if joined.same_module == Some(false) {
+        out.push_str("The text names another module: this may not be its dump.\n\n");
+    }
+    if let Some(s) = joined.scenario {
+        out.push_str(&format!(
+            "- Scenario: `{}`, {}\n\n",
+            s.as_str(),
+            crate::oom::text::meaning(s)
+        ));
+    }
     let t = &joined.total;
     let agrees = if t.agrees {
         "agrees with"
@@ -118,8 +130,8 @@ pub fn render_joined_markdown(joined: &Joined) -> String {
     if let Some(text) = t.text_bytes {
         out.push_str(&format!(
             "The text's {} {agrees} the dump's {} ({}).\n\n",
-            units::bytes(text),
-            units::bytes(t.dump_bytes),
+            human(text),
+            human(t.dump_bytes),
             t.dump_figure
         ));
     }
@@ -137,9 +149,16 @@ pub fn render_joined_markdown(joined: &Joined) -> String {
                 .map_or_else(String::new, |s| format!("`{}`", code(s)))
         ));
     }
-    out.push_str("\n### Next steps\n\n");
-    for s in &joined.advice {
-        out.push_str(&format!("1. **{}** {}\n", s.title, s.detail));
+    if !joined.advice.is_empty() {
+        out.push_str("\n### Next steps\n\n");
+    }
+    crate::oom::markdown::steps(&mut out, &joined.advice);
+    let flags = flags(joined);
+    if !flags.is_empty() {
+        out.push_str("\n### Last resort: flags (on a 4-layer transformer here)\n\n");
+        for f in flags {
+            out.push_str(&format!("- `{}`\n", f.replace('`', "'")));
+        }
     }
     out
 }
