@@ -20,7 +20,8 @@ use super::predict::Confidence;
 use super::propagate::Marks;
 use super::resize::resize;
 use super::scenario::Scenario;
-use super::selector::{plain_shape, select, MatchedBy, Selection};
+use super::selector::{finding_named, plain_shape, select, MatchedBy, Selection};
+use super::shard;
 use super::split;
 use super::values::NodeId;
 use crate::analysis::Finding;
@@ -60,6 +61,7 @@ pub fn apply(base: &Base<'_, '_>, findings: &[Finding], edits: &[Edit]) -> Resul
         scenario: Scenario::new(base),
         effects: Effects::default(),
         resized: false,
+        retry_donation: false,
         notes: vec![None; edits.len()],
     };
     for &i in &order {
@@ -71,7 +73,9 @@ pub fn apply(base: &Base<'_, '_>, findings: &[Finding], edits: &[Edit]) -> Resul
     }
     if !run.effects.split.is_empty() {
         split::transients(base, &run.effects, &mut run.scenario);
-        run.donate_declared();
+        if run.retry_donation {
+            run.donate_declared();
+        }
     }
     let pinned = edits.iter().any(|e| matches!(e, Edit::Checkpoint { .. }));
     if base.rematerialized > 0 && !edits.is_empty() && !pinned {
@@ -100,6 +104,8 @@ struct Run<'r, 'p, 'a> {
     scenario: Scenario,
     effects: Effects,
     resized: bool,
+    /// Whether outputs may have come to fit arguments offered for donation.
+    retry_donation: bool,
     notes: Vec<Option<(u64, String)>>,
 }
 
@@ -291,44 +297,22 @@ impl Run<'_, '_, '_> {
     }
 
     fn shard(&mut self, at: usize, edit: &Edit, selector: &str, ways: &Ways) -> Result<()> {
-        let ways = match ways {
-            Ways::Count(n) => *n,
-            Ways::Axis(axis) => split::axis_size(self.base, axis).ok_or_else(|| {
-                Error::usage(
-                    format!("{edit}: the program names no mesh axis {axis}"),
-                    "--shard SELECTOR=N gives the number of parts",
-                )
-            })?,
-        };
         let s = self.select(edit, selector)?;
         let nodes = self.nodes(&s);
         let arguments = self.parameters(&s);
-        let of_argument = |n: &NodeId| {
-            let i = self
-                .base
-                .program
-                .module
-                .instruction(self.base.values.instruction_of(*n));
-            i.opcode == "parameter" && arguments.contains(&i.parameter_number)
-        };
-        let weights = nodes.iter().any(of_argument);
-        let split = split::follow(&self.base.values, &nodes, ways, !weights);
-        let touched = split.len();
-        for (node, (ways, seed)) in split {
-            if weights {
-                self.effects.gathered.insert(node, seed);
-            }
-            let w = self.effects.split.entry(node).or_insert(1);
-            *w = w.saturating_mul(ways);
-        }
-        self.note(
-            at,
-            nodes.len(),
-            format!(
-                "by {}, split {ways} ways, with {touched} arrays that follow element by element",
-                s.by.name()
-            ),
-        );
+        let done = shard::shard(
+            self.base,
+            &mut self.effects,
+            edit,
+            &shard::Chosen {
+                nodes: &nodes,
+                arguments: &arguments,
+                ways,
+                finding: finding_named(self.findings, selector),
+            },
+        )?;
+        self.retry_donation |= done.follows;
+        self.note(at, done.split, format!("by {}, {}", s.by.name(), done.note));
         self.scenario.caveat(
             Confidence::Simulated,
             "the partitioner decides where split tensors are gathered again",

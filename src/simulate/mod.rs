@@ -29,6 +29,7 @@ mod regroup;
 mod resize;
 mod scenario;
 pub mod selector;
+mod shard;
 mod split;
 mod stacks;
 pub mod text;

@@ -17,7 +17,7 @@ use super::predict::{measure, outcome_as_compiled, Confidence, Outcome};
 use super::whatif::{SpaceName, SCHEMA_VERSION};
 use crate::analysis::{Finding, Safety};
 use crate::error::Result;
-use crate::model::{capacity_of, MemorySpace, Program};
+use crate::model::{capacity_of, MemorySpace, Mesh, Program};
 
 /// What to plan for.
 #[derive(Debug, Clone, Default)]
@@ -31,6 +31,10 @@ pub struct PlanOptions<'f> {
     pub reserve_bytes: Option<u64>,
     /// Findings, in the order reported.
     pub findings: &'f [Finding],
+    /// Meshes of another dump of the program, for the names of axes.
+    pub meshes: &'f [Mesh],
+    /// What the program was compiled for, `TPU v5 lite`, where known.
+    pub device_kind: Option<&'f str>,
 }
 
 /// A plan. Sizes in bytes.
@@ -84,7 +88,10 @@ pub struct PlanStep {
 /// # Errors
 /// The program carries no buffer assignment.
 pub fn plan(program: &Program<'_>, options: &PlanOptions<'_>) -> Result<Plan> {
-    plan_with(&Base::new(program, options.space)?, options)
+    plan_with(
+        &Base::with_meshes(program, options.space, options.meshes)?,
+        options,
+    )
 }
 
 /// As [`plan`], on a base made before.
