@@ -228,8 +228,9 @@ impl Run<'_, '_, '_> {
             Edit::Microbatch { count } => {
                 let seeds = batch::find(self.base, None, None);
                 if seeds.seeds.is_empty() {
-                    return Err(no_batch(edit));
+                    return Err(no_batch(self.base, edit));
                 }
+                check_batch(self.base, edit, &seeds)?;
                 let marks = Marks::flood(&self.base.values, &seeds.seeds);
                 self.note(
                     at,
@@ -271,8 +272,9 @@ impl Run<'_, '_, '_> {
             }
         };
         if seeds.seeds.is_empty() {
-            return Err(no_batch(edit));
+            return Err(no_batch(self.base, edit));
         }
+        check_batch(self.base, edit, &seeds)?;
         let marks = Marks::flood(&self.base.values, &seeds.seeds);
         self.note(
             at,
@@ -337,6 +339,10 @@ impl Run<'_, '_, '_> {
                         "saves nothing more: the compiler already computes {n} instructions twice to save memory; jax.checkpoint keeps it so when the rest changes"
                     );
                     self.note(at, n, text);
+                    self.scenario.caveat(
+                        Confidence::Simulated,
+                        "what the compiler rematerialises on its own is its choice: a checkpoint may lead to another",
+                    );
                     return Ok(());
                 }
                 if c.dropped == 0 {
@@ -443,9 +449,47 @@ impl Run<'_, '_, '_> {
     }
 }
 
-fn no_batch(edit: &Edit) -> Error {
+fn no_batch(base: &Base<'_, '_>, edit: &Edit) -> Error {
+    let choices = batch::choices(base);
+    let known = match choices.is_empty() {
+        true => "no argument looks like data".to_owned(),
+        false => format!("arguments that look like data: {}", choices.join(", ")),
+    };
+    let what = match edit {
+        Edit::Batch { old, .. } => {
+            format!("{edit}: no data argument has a dimension of size {old}")
+        }
+        _ => format!("{edit}: it is not clear which argument is the batch"),
+    };
     Error::usage(
-        format!("{edit}: no argument has a dimension of that size"),
-        "say which with --batch OLD:NEW@ARGUMENT:DIMENSION; OLD is the size over all devices",
+        what,
+        format!("say which with --batch OLD:NEW@ARG:DIM, OLD the size over all devices; {known}"),
     )
+}
+
+/// Refuses sizes that do not go with how the batch is split.
+fn check_batch(base: &Base<'_, '_>, edit: &Edit, seeds: &batch::Seeds) -> Result<()> {
+    for &(node, d) in &seeds.seeds {
+        let local = base.values.dimensions(node).get(usize::from(d)).copied();
+        let local = local.unwrap_or(1);
+        let tiles = batch::tiles(base, base.values.instruction_of(node));
+        let tile = tiles.get(usize::from(d)).copied().unwrap_or(1).max(1);
+        match edit {
+            Edit::Microbatch { count } if !local.is_multiple_of(*count) => {
+                return Err(Error::usage(
+                    format!("{edit}: {count} does not divide the batch of {local} on each device"),
+                    "N is a divisor of the batch on one device",
+                ));
+            }
+            // A size on one device need not divide; one over all devices must.
+            Edit::Batch { old, new, .. } if *old != local && !new.is_multiple_of(tile) => {
+                return Err(Error::usage(
+                    format!("{edit}: {new} does not divide over {tile} devices"),
+                    "NEW, like OLD, is the size over all devices",
+                ));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }

@@ -30,6 +30,7 @@ mod resize;
 mod scenario;
 pub mod selector;
 mod shard;
+mod sharding_code;
 mod split;
 mod stacks;
 pub mod text;
