@@ -35,6 +35,7 @@ pub(super) fn whatif(args: WhatIfArgs) -> Result<u8> {
             edits,
             findings: findings(&report, &options),
             capacity_bytes,
+            ..WhatIfOptions::default()
         },
     )?;
     if let Some(target) = chart_file {
@@ -75,6 +76,8 @@ pub(super) fn plan(args: PlanArgs) -> Result<u8> {
             capacity_bytes,
             reserve_bytes,
             findings: findings(&report, &options),
+            device_kind: report.device.kind.as_deref(),
+            ..PlanOptions::default()
         },
     )?;
     let text = match args.format {

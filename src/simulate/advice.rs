@@ -3,61 +3,59 @@
 //! In: an edit. Out: code and instructions.
 
 use super::base::Base;
-use super::edit::{Edit, Ways};
+use super::edit::Edit;
+use super::sharding_code::sharding_code;
+use crate::analysis::Finding;
 
-/// The JAX code for an edit, as lines to adapt.
-pub fn jax_code(base: &Base<'_, '_>, edit: &Edit) -> String {
+/// The JAX code for an edit, as lines of Python to adapt. `findings` as for selectors.
+pub fn jax_code(base: &Base<'_, '_>, findings: &[Finding], edit: &Edit) -> String {
     match edit {
         Edit::Donate { selector } => {
             let names = match selector.as_str() {
                 "all" => argument_names(base),
                 s => vec![s.split(['[', '.']).next().unwrap_or(s).to_owned()],
             };
-            let names: Vec<String> = names.iter().map(|n| format!("\"{n}\"")).collect();
-            format!("step = jax.jit(step, donate_argnames=({},))", names.join(", "))
-        }
-        Edit::Shard { selector, ways } => {
-            let axes = match ways {
-                Ways::Axis(a) => format!("\"{a}\""),
-                Ways::Count(n) => format!("<mesh axes of {n} devices in all>"),
-            };
-            if is_argument(base, selector) {
-                format!(
-                    "# {selector}: split its largest dimension\nsharding = NamedSharding(mesh, P({axes}))\n{selector} = jax.device_put({selector}, sharding)  # and in_shardings / out_shardings of jit"
-                )
-            } else {
-                format!(
-                    "# where {selector} is made\nx = jax.lax.with_sharding_constraint(x, NamedSharding(mesh, P({axes})))"
-                )
+            let function = function_name(base);
+            if names.is_empty() || !names.iter().all(|n| is_identifier(n)) {
+                return format!("# give jax.jit({function}, ...) the positions of these arguments as donate_argnums");
             }
+            let names: Vec<String> = names.iter().map(|n| format!("\"{n}\"")).collect();
+            format!(
+                "{function} = jax.jit({function}, donate_argnames=({},))",
+                names.join(", ")
+            )
         }
+        Edit::Shard { selector, ways } => sharding_code(base, findings, selector, ways),
         Edit::Batch { old, new, .. } => format!("batch_size = {new}  # was {old}"),
         Edit::Microbatch { count } => format!(
             "def accumulate(carry, part):\n    value, grads = jax.value_and_grad(loss)(params, part)\n    return jax.tree.map(jnp.add, carry, (value, grads)), None\nparts = batch.reshape({count}, batch.shape[0] // {count}, *batch.shape[1:])\nzeros = jax.tree.map(jnp.zeros_like, params)\n(value, grads), _ = jax.lax.scan(accumulate, (jnp.zeros(()), zeros), parts)\n# divide value and grads by {count}; keep each part sharded as the batch was"
         ),
-        Edit::Dtype { selector, to } => format!(
-            "{selector} = jax.tree.map(lambda a: a.astype(jnp.{}), {selector})",
-            match to.name().as_ref() {
+        Edit::Dtype { selector, to } => {
+            let to = match to.name().as_ref() {
                 "bf16" => "bfloat16".to_owned(),
                 "f16" => "float16".to_owned(),
                 "f32" => "float32".to_owned(),
                 other => other.to_owned(),
-            }
-        ),
+            };
+            let name = variable(selector);
+            format!("{name} = jax.tree.map(\n    lambda a: a.astype(jnp.{to}) if a.dtype == jnp.float32 else a, {name})")
+        }
         Edit::Checkpoint { scope, dots } => {
             let policy = if *dots {
                 ", policy=jax.checkpoint_policies.checkpoint_dots"
             } else {
                 ""
             };
-            let what = if scope == "all" { "layer" } else { scope };
-            format!("{0} = jax.checkpoint({0}{policy})  # the function of one layer, before lax.scan or the loop", plain(what))
+            let last = scope.rsplit('/').next().unwrap_or(scope);
+            let what = if scope != "all" && is_identifier(last) { last } else { "layer" };
+            format!("# the function of one layer, before lax.scan or the loop\n{what} = jax.checkpoint({what}{policy})")
         }
-        Edit::Drop { selector } => format!("# remove what computes {selector}"),
+        Edit::Drop { selector } => comment(&format!("remove what computes {selector}")),
         Edit::PadFree => "# make the last two dimensions multiples of the tile (8 x 128), or merge small ones".to_owned(),
-        Edit::Offload { selector } => format!(
-            "host = NamedSharding(mesh, spec, memory_kind=\"pinned_host\")\n{selector} = jax.device_put({selector}, host)  # and jax.device_put back inside the step, where it is used"
-        ),
+        Edit::Offload { selector } => {
+            let name = variable(selector);
+            format!("host = jax.tree.map(\n    lambda a: a.sharding.with_memory_kind(\"pinned_host\"), {name})\n{name} = jax.device_put({name}, host)  # and back inside the step, where it is used")
+        }
         Edit::NoDebug => "# remove jax.debug.print and jax.debug.callback from the step".to_owned(),
     }
 }
@@ -66,7 +64,7 @@ pub fn jax_code(base: &Base<'_, '_>, edit: &Edit) -> String {
 pub fn how_to_verify(edit: &Edit) -> String {
     match edit {
         Edit::Donate { .. } => "compile again: no \"donated buffers were not usable\" warning, and alias_size_in_bytes of memory_analysis() has grown",
-        Edit::Shard { .. } | Edit::NoDebug | Edit::Checkpoint { .. } => "compile again: a clean compile is enough; `xpeak diff` shows what changed",
+        Edit::Shard { .. } | Edit::NoDebug | Edit::Checkpoint { .. } => "compile again: `xpeak summary NEW_DUMP` shows the new total",
         Edit::Microbatch { .. } => "compile again; the loss of one step must agree with that of the whole batch",
         Edit::Dtype { .. } => "compile again, then compare training metrics over some hundred steps: rounding changes",
         Edit::Batch { .. } => "compile again, then check training metrics: the learning rate may need to follow",
@@ -76,8 +74,58 @@ pub fn how_to_verify(edit: &Edit) -> String {
     .to_owned()
 }
 
-fn plain(scope: &str) -> &str {
-    scope.rsplit('/').next().unwrap_or(scope)
+/// `text` as comment lines of Python.
+pub(super) fn comment(text: &str) -> String {
+    let mut lines = vec!["#".to_owned()];
+    for word in text.split_whitespace() {
+        if let Some(line) = lines.last_mut() {
+            if line.len() == 1 || line.chars().count() + word.chars().count() < 72 {
+                line.push(' ');
+                line.push_str(word);
+                continue;
+            }
+        }
+        lines.push(format!("# {word}"));
+    }
+    lines.join("\n")
+}
+
+/// A variable for what a selector means: the argument's name, or `x`.
+pub(super) fn variable(selector: &str) -> &str {
+    let name = selector.split(['[', '.']).next().unwrap_or_default();
+    if is_identifier(name) {
+        name
+    } else {
+        "x"
+    }
+}
+
+/// Words that Python keeps for itself and that arguments could be called.
+const KEYWORDS: [&str; 35] = [
+    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue",
+    "def", "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import",
+    "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while",
+    "with", "yield",
+];
+
+fn is_identifier(name: &str) -> bool {
+    let mut chars = name.chars();
+    chars
+        .next()
+        .is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+        && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && !KEYWORDS.contains(&name)
+}
+
+/// The function that was compiled: `train_step` of `jit_train_step`.
+fn function_name<'b>(base: &'b Base<'_, '_>) -> &'b str {
+    let name = base.program.module.name;
+    let name = name.strip_prefix("jit_").unwrap_or(name);
+    if is_identifier(name) {
+        name
+    } else {
+        "step"
+    }
 }
 
 fn argument_names(base: &Base<'_, '_>) -> Vec<String> {
@@ -105,12 +153,4 @@ fn argument_names(base: &Base<'_, '_>) -> Vec<String> {
         }
     }
     out
-}
-
-fn is_argument(base: &Base<'_, '_>, selector: &str) -> bool {
-    let module = &base.program.module;
-    let arguments = module.entry_parameters();
-    arguments
-        .iter()
-        .any(|&i| module.instruction(i).op_name.contains(selector))
 }

@@ -20,7 +20,8 @@ use super::predict::Confidence;
 use super::propagate::Marks;
 use super::resize::resize;
 use super::scenario::Scenario;
-use super::selector::{plain_shape, select, MatchedBy, Selection};
+use super::selector::{finding_named, plain_shape, select, MatchedBy, Selection};
+use super::shard;
 use super::split;
 use super::values::NodeId;
 use crate::analysis::Finding;
@@ -60,6 +61,7 @@ pub fn apply(base: &Base<'_, '_>, findings: &[Finding], edits: &[Edit]) -> Resul
         scenario: Scenario::new(base),
         effects: Effects::default(),
         resized: false,
+        retry_donation: false,
         notes: vec![None; edits.len()],
     };
     for &i in &order {
@@ -71,7 +73,9 @@ pub fn apply(base: &Base<'_, '_>, findings: &[Finding], edits: &[Edit]) -> Resul
     }
     if !run.effects.split.is_empty() {
         split::transients(base, &run.effects, &mut run.scenario);
-        run.donate_declared();
+        if run.retry_donation {
+            run.donate_declared();
+        }
     }
     let pinned = edits.iter().any(|e| matches!(e, Edit::Checkpoint { .. }));
     if base.rematerialized > 0 && !edits.is_empty() && !pinned {
@@ -100,6 +104,8 @@ struct Run<'r, 'p, 'a> {
     scenario: Scenario,
     effects: Effects,
     resized: bool,
+    /// Whether outputs may have come to fit arguments offered for donation.
+    retry_donation: bool,
     notes: Vec<Option<(u64, String)>>,
 }
 
@@ -222,8 +228,9 @@ impl Run<'_, '_, '_> {
             Edit::Microbatch { count } => {
                 let seeds = batch::find(self.base, None, None);
                 if seeds.seeds.is_empty() {
-                    return Err(no_batch(edit));
+                    return Err(no_batch(self.base, edit));
                 }
+                check_batch(self.base, edit, &seeds)?;
                 let marks = Marks::flood(&self.base.values, &seeds.seeds);
                 self.note(
                     at,
@@ -265,8 +272,9 @@ impl Run<'_, '_, '_> {
             }
         };
         if seeds.seeds.is_empty() {
-            return Err(no_batch(edit));
+            return Err(no_batch(self.base, edit));
         }
+        check_batch(self.base, edit, &seeds)?;
         let marks = Marks::flood(&self.base.values, &seeds.seeds);
         self.note(
             at,
@@ -291,44 +299,22 @@ impl Run<'_, '_, '_> {
     }
 
     fn shard(&mut self, at: usize, edit: &Edit, selector: &str, ways: &Ways) -> Result<()> {
-        let ways = match ways {
-            Ways::Count(n) => *n,
-            Ways::Axis(axis) => split::axis_size(self.base, axis).ok_or_else(|| {
-                Error::usage(
-                    format!("{edit}: the program names no mesh axis {axis}"),
-                    "--shard SELECTOR=N gives the number of parts",
-                )
-            })?,
-        };
         let s = self.select(edit, selector)?;
         let nodes = self.nodes(&s);
         let arguments = self.parameters(&s);
-        let of_argument = |n: &NodeId| {
-            let i = self
-                .base
-                .program
-                .module
-                .instruction(self.base.values.instruction_of(*n));
-            i.opcode == "parameter" && arguments.contains(&i.parameter_number)
-        };
-        let weights = nodes.iter().any(of_argument);
-        let split = split::follow(&self.base.values, &nodes, ways, !weights);
-        let touched = split.len();
-        for (node, (ways, seed)) in split {
-            if weights {
-                self.effects.gathered.insert(node, seed);
-            }
-            let w = self.effects.split.entry(node).or_insert(1);
-            *w = w.saturating_mul(ways);
-        }
-        self.note(
-            at,
-            nodes.len(),
-            format!(
-                "by {}, split {ways} ways, with {touched} arrays that follow element by element",
-                s.by.name()
-            ),
-        );
+        let done = shard::shard(
+            self.base,
+            &mut self.effects,
+            edit,
+            &shard::Chosen {
+                nodes: &nodes,
+                arguments: &arguments,
+                ways,
+                finding: finding_named(self.findings, selector),
+            },
+        )?;
+        self.retry_donation |= done.follows;
+        self.note(at, done.split, format!("by {}, {}", s.by.name(), done.note));
         self.scenario.caveat(
             Confidence::Simulated,
             "the partitioner decides where split tensors are gathered again",
@@ -353,6 +339,10 @@ impl Run<'_, '_, '_> {
                         "saves nothing more: the compiler already computes {n} instructions twice to save memory; jax.checkpoint keeps it so when the rest changes"
                     );
                     self.note(at, n, text);
+                    self.scenario.caveat(
+                        Confidence::Simulated,
+                        "what the compiler rematerialises on its own is its choice: a checkpoint may lead to another",
+                    );
                     return Ok(());
                 }
                 if c.dropped == 0 {
@@ -459,9 +449,47 @@ impl Run<'_, '_, '_> {
     }
 }
 
-fn no_batch(edit: &Edit) -> Error {
+fn no_batch(base: &Base<'_, '_>, edit: &Edit) -> Error {
+    let choices = batch::choices(base);
+    let known = match choices.is_empty() {
+        true => "no argument looks like data".to_owned(),
+        false => format!("arguments that look like data: {}", choices.join(", ")),
+    };
+    let what = match edit {
+        Edit::Batch { old, .. } => {
+            format!("{edit}: no data argument has a dimension of size {old}")
+        }
+        _ => format!("{edit}: it is not clear which argument is the batch"),
+    };
     Error::usage(
-        format!("{edit}: no argument has a dimension of that size"),
-        "say which with --batch OLD:NEW@ARGUMENT:DIMENSION; OLD is the size over all devices",
+        what,
+        format!("say which with --batch OLD:NEW@ARG:DIM, OLD the size over all devices; {known}"),
     )
+}
+
+/// Refuses sizes that do not go with how the batch is split.
+fn check_batch(base: &Base<'_, '_>, edit: &Edit, seeds: &batch::Seeds) -> Result<()> {
+    for &(node, d) in &seeds.seeds {
+        let local = base.values.dimensions(node).get(usize::from(d)).copied();
+        let local = local.unwrap_or(1);
+        let tiles = batch::tiles(base, base.values.instruction_of(node));
+        let tile = tiles.get(usize::from(d)).copied().unwrap_or(1).max(1);
+        match edit {
+            Edit::Microbatch { count } if !local.is_multiple_of(*count) => {
+                return Err(Error::usage(
+                    format!("{edit}: {count} does not divide the batch of {local} on each device"),
+                    "N is a divisor of the batch on one device",
+                ));
+            }
+            // A size on one device need not divide; one over all devices must.
+            Edit::Batch { old, new, .. } if *old != local && !new.is_multiple_of(tile) => {
+                return Err(Error::usage(
+                    format!("{edit}: {new} does not divide over {tile} devices"),
+                    "NEW, like OLD, is the size over all devices",
+                ));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }

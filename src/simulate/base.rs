@@ -7,11 +7,11 @@ use rustc_hash::FxHashMap;
 
 use super::pack::{lower_bound, pack, PackItem};
 use super::values::{NodeId, Values};
-use crate::analysis::{space_usage, Graph, ProgramPoints, SpaceUsage};
+use crate::analysis::{space_usage, Graph, ProgramPoints, Replication, SpaceUsage};
 use crate::error::{Error, Result};
 use crate::model::{
     AllocationId, AllocationKind, BufferAssignment, BufferId, HeapEventKind, InstructionId,
-    MemorySpace, Program, Shape,
+    MemorySpace, Mesh, Program, Shape,
 };
 
 /// A program ready to be edited.
@@ -33,6 +33,8 @@ pub struct Base<'p, 'a> {
     pub arenas: Vec<Arena>,
     /// Parameters, outputs, constants, in file order.
     pub blocks: Vec<Block>,
+    /// Which devices hold the same data.
+    pub replication: Replication,
     /// Instructions that the compiler computes twice to save memory, by their names (`.remat`).
     pub rematerialized: usize,
     /// What every buffer in a slot or block holds, where the file says.
@@ -92,6 +94,19 @@ impl<'p, 'a> Base<'p, 'a> {
     /// # Errors
     /// The program carries no buffer assignment, or has nothing in that space.
     pub fn new(program: &'p Program<'a>, space: MemorySpace) -> Result<Self> {
+        Self::with_meshes(program, space, &[])
+    }
+
+    /// As [`Base::new`], with meshes that name the axes of the devices: those of the dump from
+    /// before optimization, say.
+    ///
+    /// # Errors
+    /// As [`Base::new`].
+    pub fn with_meshes(
+        program: &'p Program<'a>,
+        space: MemorySpace,
+        meshes: &[Mesh],
+    ) -> Result<Self> {
         let assignment = program.assignment.as_ref().ok_or_else(|| {
             Error::missing(
                 format!("{} carries no buffer assignment", program.module.name),
@@ -124,6 +139,7 @@ impl<'p, 'a> Base<'p, 'a> {
         let values = Values::new(program);
         let contents = contents(program, assignment, &values, &arenas, &blocks);
         Ok(Base {
+            replication: Replication::new(program, meshes),
             rematerialized: rematerialized(program),
             contents,
             callers: callers(program),

@@ -2,8 +2,11 @@
 //!
 //! In: a size the user gave, or none. Out: the dimensions to follow, and words about them.
 
+use std::collections::BTreeMap;
+
 use super::base::Base;
 use super::values::NodeId;
+use crate::analysis::{argument_name, top_level};
 use crate::decode::decode_sharding;
 use crate::model::{AllocationKind, InstructionId, Sharding};
 
@@ -16,7 +19,11 @@ pub(super) struct Seeds {
     pub(super) found: Vec<String>,
 }
 
-/// Finds the batch. With `given`, that argument (and dimension) is taken.
+/// Finds the batch. With `given`, that argument (and dimension) is taken if it has that size.
+///
+/// Data looks like data: whole numbers (tokens) before other arrays, and these only where nothing
+/// speaks for weights (see [`rank_of`]). Where it is not clear, nothing is found: a plan without a
+/// batch is better than one that cuts a weight.
 pub(super) fn find(
     base: &Base<'_, '_>,
     old: Option<u64>,
@@ -25,68 +32,140 @@ pub(super) fn find(
     let mut out = Seeds::default();
     if let Some((arguments, dimension)) = given {
         for &i in arguments {
-            take(base, i, dimension.unwrap_or(0), &mut out);
+            let d = dimension.unwrap_or(0);
+            if old.is_none_or(|old| has_size(base, i, d, old)) {
+                take(base, i, d, &mut out);
+            }
         }
         return out;
     }
-    // Data looks like data: whole numbers (tokens) before other arrays of a plain name, before
-    // parts of trees (weights). Only a size that the user gave can speak for the last, or for
-    // state.
-    let ranks = if old.is_some() { 5 } else { 3 };
-    for rank in 0..ranks {
-        for i in base.program.module.entry_parameters() {
-            if rank_of(base, i) != rank {
-                continue;
-            }
-            if let Some(d) = batch_dimension(base, i, old) {
-                take(base, i, d, &mut out);
-            }
+    let trees = Trees::new(base);
+    for rank in 0..3 {
+        let of_rank = base.program.module.entry_parameters();
+        let of_rank = of_rank.into_iter();
+        let mut found: Vec<(InstructionId, u8)> = of_rank
+            .filter(|&i| rank_of(base, &trees, i) == Some(rank))
+            .filter_map(|i| Some((i, batch_dimension(base, i, old)?)))
+            .collect();
+        if rank == 1 && old.is_none() {
+            found = clear(base, found);
+        }
+        for (i, d) in found {
+            take(base, i, d, &mut out);
         }
         if !out.seeds.is_empty() {
             break;
         }
     }
-    companions(base, &mut out);
+    companions(base, &trees, &mut out);
     out
+}
+
+/// Of arrays that may be data or weights, those that are split over devices; else all, if they
+/// agree on the size; else none.
+fn clear(base: &Base<'_, '_>, found: Vec<(InstructionId, u8)>) -> Vec<(InstructionId, u8)> {
+    let is_split = |&(i, d): &(InstructionId, u8)| {
+        let tile = tiles(base, i).get(usize::from(d)).copied();
+        tile.is_some_and(|t| t > 1)
+    };
+    if found.iter().any(is_split) {
+        return found.into_iter().filter(is_split).collect();
+    }
+    let mut sizes = found.iter().map(|&(i, d)| global_size(base, i, d));
+    let first = sizes.next().flatten();
+    if first.is_some() && sizes.all(|s| s == first) {
+        found
+    } else {
+        Vec::new()
+    }
+}
+
+/// Size of a dimension over all devices.
+fn global_size(base: &Base<'_, '_>, i: InstructionId, d: u8) -> Option<u64> {
+    let node = base.values.nodes(i).next()?;
+    let local = *base.values.dimensions(node).get(usize::from(d))?;
+    let tile = tiles(base, i).get(usize::from(d)).copied().unwrap_or(1);
+    Some(local.saturating_mul(tile))
+}
+
+fn has_size(base: &Base<'_, '_>, i: InstructionId, d: u8, size: u64) -> bool {
+    let node = base.values.nodes(i).next();
+    let local = node.and_then(|n| base.values.dimensions(n).get(usize::from(d)).copied());
+    local == Some(size) || global_size(base, i, d) == Some(size)
+}
+
+/// What could be given as the batch, `tokens:0 (16)`, for a message.
+pub(super) fn choices(base: &Base<'_, '_>) -> Vec<String> {
+    let trees = Trees::new(base);
+    let parameters = base.program.module.entry_parameters().into_iter();
+    let data = parameters.filter(|&i| rank_of(base, &trees, i).is_some());
+    data.filter_map(|i| {
+        let size = global_size(base, i, 0)?;
+        Some(format!("{}:0 ({size})", argument_name(base.program, i)))
+    })
+    .take(4)
+    .collect()
+}
+
+/// Top-level arguments that are trees of arrays, and whether each holds data: no state in it, and
+/// the first dimension of all its arrays is of one size and split over devices.
+struct Trees(BTreeMap<String, bool>);
+
+impl Trees {
+    fn new(base: &Base<'_, '_>) -> Trees {
+        let module = &base.program.module;
+        let mut sizes: BTreeMap<String, u64> = BTreeMap::new();
+        let mut out: BTreeMap<String, bool> = BTreeMap::new();
+        for i in module.entry_parameters() {
+            let name = top_level(module.instruction(i).op_name).to_owned();
+            let first = global_size(base, i, 0).unwrap_or(0);
+            let is_split = tiles(base, i).first().is_some_and(|&t| t > 1);
+            let known = *sizes.entry(name.clone()).or_insert(first);
+            let fits = first > 1 && first == known && is_split && !is_state(base, i);
+            let all = out.entry(name).or_insert(true);
+            *all &= fits;
+        }
+        Trees(out)
+    }
+
+    fn holds_data(&self, name: &str) -> bool {
+        self.0.get(top_level(name)).copied().unwrap_or(false)
+    }
 }
 
 /// Other data of the same batch: plain arguments whose first dimension has the size of the first
 /// one's found, over all devices.
-fn companions(base: &Base<'_, '_>, out: &mut Seeds) {
+fn companions(base: &Base<'_, '_>, trees: &Trees, out: &mut Seeds) {
     let Some(&(node, dimension)) = out.seeds.first() else {
         return;
     };
-    let size_of = |i: InstructionId, node: NodeId, d: u8| {
-        let d = usize::from(d);
-        let local = base.values.dimensions(node).get(d).copied()?;
-        let tile = tiles(base, i).get(d).copied().unwrap_or(1);
-        Some(local.saturating_mul(tile))
-    };
-    let wanted = size_of(base.values.instruction_of(node), node, dimension);
+    let wanted = global_size(base, base.values.instruction_of(node), dimension);
     for i in base.program.module.entry_parameters() {
         let Some(n) = base.values.nodes(i).next() else {
             continue;
         };
         let known = out.seeds.iter().any(|s| s.0 == n);
-        if !known && rank_of(base, i) <= 1 && wanted.is_some() && size_of(i, n, 0) == wanted {
+        let is_data = rank_of(base, trees, i).is_some_and(|r| r <= 1);
+        if !known && is_data && wanted.is_some() && global_size(base, i, 0) == wanted {
             take(base, i, 0, out);
         }
     }
 }
 
-/// How likely an argument is data: 0 most, 4 (state) least. Whole numbers of the shape of a result
-/// may be tokens that go in and come out.
-fn rank_of(base: &Base<'_, '_>, i: InstructionId) -> u32 {
+/// How likely an argument is data: 0 (whole numbers) most, 2 (whole numbers of the shape of a
+/// result: tokens that go in and come out) least; `None` for state and weights. Bytes are no
+/// tokens: weights are quantised to them.
+fn rank_of(base: &Base<'_, '_>, trees: &Trees, i: InstructionId) -> Option<u32> {
     let module = &base.program.module;
     let element = module.shape(i).element_type;
-    let whole_numbers = !element.is_float() && matches!(element.0, 2..=9);
-    let plain = !module.instruction(i).op_name.contains(['[', '.']);
-    match (is_state(base, i), whole_numbers, plain) {
-        (false, true, _) => 0,
-        (false, false, true) => 1,
-        (true, true, true) if !is_donated(base, i) => 2,
-        (false, false, false) => 3,
-        (true, ..) => 4,
+    let name = module.instruction(i).op_name;
+    let plain = !name.contains(['[', '.']);
+    let whole_numbers = matches!(element.0, 3..=5 | 7..=9);
+    match (is_state(base, i), whole_numbers) {
+        (false, true) => Some(0),
+        (false, false) if plain || trees.holds_data(name) => Some(1),
+        (true, true) if plain && !is_donated(base, i) => Some(2),
+        _ => None,
     }
 }
 
@@ -152,7 +231,9 @@ fn batch_dimension(base: &Base<'_, '_>, i: InstructionId, old: Option<u64>) -> O
         .or_else(|| with_size(&|_, n| n == old))
         .or_else(|| {
             // Rounded up, or split in a way the file does not say.
-            with_size(&|d, n| d == 0 && tiles.is_empty() && n > 1 && old % n == 0)
+            let devices = base.program.module.device_count();
+            let parts = |n: u64| old % n == 0 && old / n <= devices && devices > 1;
+            with_size(&|d, n| d == 0 && tiles.is_empty() && n > 1 && parts(n))
         })
         .and_then(|d| u8::try_from(d).ok())
 }

@@ -95,6 +95,7 @@ pub(super) fn candidates(base: &Base<'_, '_>, findings: &[Finding]) -> Vec<Candi
     for name in names_of_large(base, |i| batch::is_state(base, i)) {
         add(vec![Edit::Offload { selector: name }]);
     }
+    out.sort_by_key(|c| c.safety);
     out
 }
 

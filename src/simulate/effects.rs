@@ -135,7 +135,7 @@ pub(super) fn divide(dimensions: &mut [u64], ways: u64) {
     }
 }
 
-fn gcd(a: u64, b: u64) -> u64 {
+pub(super) fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 {
         a
     } else {

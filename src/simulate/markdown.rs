@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use super::plan::Plan;
 use super::predict::Outcome;
-use super::text::{change, rows, safety};
+use super::text::{change, largest_name, rows, safety};
 use super::whatif::WhatIf;
 use crate::units;
 
@@ -69,6 +69,9 @@ pub fn plan(p: &Plan) -> String {
     }
     for (n, s) in p.steps.iter().enumerate() {
         let _ = writeln!(out, "\n## {}. {}\n", n + 1, code(&s.edit));
+        if let Some(reason) = &s.reason {
+            let _ = writeln!(out, "{}.\n", escaped(reason));
+        }
         let _ = writeln!(out, "```python\n{}\n```\n", s.jax.replace("```", "'''"));
         let _ = writeln!(out, "Verify: {}.", escaped(&s.verify));
     }
@@ -103,17 +106,16 @@ fn largest(out: &mut String, after: &Outcome) {
     }
     out.push_str("\n| largest then | kind | buffer |\n|---:|---|---|\n");
     for b in &after.largest {
-        let name = if b.op_name.is_empty() {
-            &b.name
-        } else {
-            &b.op_name
+        let count = match b.count {
+            1 => String::new(),
+            n => format!("{n} x "),
         };
         let _ = writeln!(
             out,
-            "| {} | {} | {} |",
+            "| {count}{} | {} | {} |",
             units::bytes(b.size_bytes),
             b.kind,
-            code(name)
+            code(&largest_name(b))
         );
     }
 }

@@ -29,6 +29,8 @@ mod regroup;
 mod resize;
 mod scenario;
 pub mod selector;
+mod shard;
+mod sharding_code;
 mod split;
 mod stacks;
 pub mod text;

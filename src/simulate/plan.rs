@@ -16,8 +16,8 @@ use super::edit::Edit;
 use super::predict::{measure, outcome_as_compiled, Confidence, Outcome};
 use super::whatif::{SpaceName, SCHEMA_VERSION};
 use crate::analysis::{Finding, Safety};
-use crate::error::Result;
-use crate::model::{capacity_of, MemorySpace, Program};
+use crate::error::{Error, Result};
+use crate::model::{capacity_of, MemorySpace, Mesh, Program};
 
 /// What to plan for.
 #[derive(Debug, Clone, Default)]
@@ -31,6 +31,10 @@ pub struct PlanOptions<'f> {
     pub reserve_bytes: Option<u64>,
     /// Findings, in the order reported.
     pub findings: &'f [Finding],
+    /// Meshes of another dump of the program, for the names of axes.
+    pub meshes: &'f [Mesh],
+    /// What the program was compiled for, `TPU v5 lite`, where known.
+    pub device_kind: Option<&'f str>,
 }
 
 /// A plan. Sizes in bytes.
@@ -71,6 +75,9 @@ pub struct PlanStep {
     pub safety: Safety,
     /// What it saves of the total, after the steps before it.
     pub saving_bytes: u64,
+    /// Why it is there although it saves nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// The program after this step.
     pub after: Outcome,
     /// JAX code to adapt.
@@ -82,9 +89,12 @@ pub struct PlanStep {
 /// Makes a plan.
 ///
 /// # Errors
-/// The program carries no buffer assignment.
+/// The program carries no buffer assignment; the reserve is all there is.
 pub fn plan(program: &Program<'_>, options: &PlanOptions<'_>) -> Result<Plan> {
-    plan_with(&Base::new(program, options.space)?, options)
+    plan_with(
+        &Base::with_meshes(program, options.space, options.meshes)?,
+        options,
+    )
 }
 
 /// As [`plan`], on a base made before.
@@ -93,6 +103,16 @@ pub fn plan(program: &Program<'_>, options: &PlanOptions<'_>) -> Result<Plan> {
 /// As [`plan`].
 pub fn plan_with(base: &Base<'_, '_>, options: &PlanOptions<'_>) -> Result<Plan> {
     let reserve_bytes = options.reserve_bytes.unwrap_or(options.capacity_bytes / 20);
+    if reserve_bytes >= options.capacity_bytes {
+        return Err(Error::usage(
+            format!(
+                "plan: a reserve of {} leaves nothing of {}",
+                crate::units::bytes(reserve_bytes),
+                crate::units::bytes(options.capacity_bytes)
+            ),
+            "give a reserve below the device's memory",
+        ));
+    }
     let search = Search {
         base,
         findings: options.findings,
@@ -104,25 +124,8 @@ pub fn plan_with(base: &Base<'_, '_>, options: &PlanOptions<'_>) -> Result<Plan>
     } else {
         search.prune(search.collect(&before))
     };
-    let mut steps: Vec<PlanStep> = Vec::new();
-    let mut last = before.clone();
-    for n in 1..=edits.len() {
-        let (Some(edit), Some(taken)) = (edits.get(n - 1), edits.get(..n)) else {
-            continue;
-        };
-        let Some(after) = search.outcome(taken) else {
-            continue;
-        };
-        steps.push(PlanStep {
-            edit: edit.to_string(),
-            safety: safety_of(edit),
-            saving_bytes: last.allocated_bytes.saturating_sub(after.allocated_bytes),
-            after: after.clone(),
-            jax: jax_code(base, edit),
-            verify: how_to_verify(edit),
-        });
-        last = after;
-    }
+    let (edits, steps) = search.steps(&before, edits);
+    let last = steps.last().map_or(&before, |s| &s.after).clone();
     let applied = apply(base, options.findings, &edits)?;
     let fits = last.allocated_bytes <= search.limit;
     let space = base.usage.space;
@@ -144,7 +147,7 @@ pub fn plan_with(base: &Base<'_, '_>, options: &PlanOptions<'_>) -> Result<Plan>
         otherwise: if fits {
             Vec::new()
         } else {
-            otherwise(base, &last, search.limit)
+            otherwise(base, options.device_kind, &last, search.limit)
         },
     })
 }
@@ -193,6 +196,11 @@ impl Search<'_, '_, '_> {
                 // What the compiler rematerialises on its own now, it may not once the rest
                 // changes: a plan says it explicitly, even if that saves nothing by itself.
                 let pins = self.pins(&edit) && new <= total;
+                // What costs nothing is worth a step for little.
+                let least = match candidate.safety {
+                    Safety::Safe => (least / 50).max(1),
+                    _ => least,
+                };
                 if pins || new.saturating_add(least) <= total {
                     taken.push(edit);
                     total = new;
@@ -207,13 +215,17 @@ impl Search<'_, '_, '_> {
         self.base.rematerialized > 0 && matches!(edit, Edit::Checkpoint { .. })
     }
 
-    /// Takes out what is not needed, the riskiest first. If nothing suffices, everything stays.
+    /// Takes out what is not needed, the riskiest first; what is safe stays as long as anything
+    /// riskier does. If nothing suffices, everything stays.
     fn prune(&self, mut edits: Vec<Edit>) -> Vec<Edit> {
         if self.total(&edits).is_none_or(|t| t > self.limit) {
             return edits;
         }
         for at in (0..edits.len()).rev() {
-            if edits.get(at).is_some_and(|e| self.pins(e)) {
+            let Some(edit) = edits.get(at) else { continue };
+            let is_safe = safety_of(edit) == Safety::Safe;
+            let riskier = edits.iter().any(|e| safety_of(e) > Safety::Safe);
+            if self.pins(edit) || (is_safe && riskier) {
                 continue;
             }
             let mut fewer = edits.clone();
@@ -224,12 +236,72 @@ impl Search<'_, '_, '_> {
         }
         edits
     }
+
+    /// The steps of a plan. Edits that save nothing in their place are left out, except those
+    /// that keep what the compiler does on its own.
+    fn steps(&self, before: &Outcome, edits: Vec<Edit>) -> (Vec<Edit>, Vec<PlanStep>) {
+        let mut taken: Vec<Edit> = Vec::new();
+        let mut steps: Vec<PlanStep> = Vec::new();
+        let mut last = before.clone();
+        for edit in edits {
+            taken.push(edit.clone());
+            let after = self.outcome(&taken);
+            let saves = |o: &Outcome| last.allocated_bytes.saturating_sub(o.allocated_bytes);
+            let Some(after) = after.filter(|o| saves(o) > 0 || self.pins(&edit)) else {
+                taken.pop();
+                continue;
+            };
+            let saving_bytes = saves(&after);
+            let reason = (saving_bytes == 0).then(|| {
+                format!(
+                    "the compiler computes {} instructions twice on its own to fit this program; without an explicit checkpoint it may stop doing so once the rest changes",
+                    self.base.rematerialized
+                )
+            });
+            steps.push(PlanStep {
+                edit: edit.to_string(),
+                safety: safety_of(&edit),
+                saving_bytes,
+                reason,
+                after: after.clone(),
+                jax: jax_code(self.base, self.findings, &edit),
+                verify: how_to_verify(&edit),
+            });
+            last = after;
+        }
+        (taken, steps)
+    }
 }
 
-/// Chips by their names, smallest memory first.
-const CHIPS: [&str; 5] = ["TPU v5e", "TPU v4", "TPU v6e", "TPU7x", "TPU v5p"];
+/// Chips by their names, smallest memory first, by platform.
+const TPUS: [&str; 5] = ["TPU v5e", "TPU v4", "TPU v6e", "TPU7x", "TPU v5p"];
+const GPUS: [&str; 1] = ["NVIDIA H100 80GB HBM3"];
 
-fn otherwise(base: &Base<'_, '_>, last: &Outcome, limit: u64) -> Vec<String> {
+/// Chips of the platform that a program is for; empty where it is not known.
+fn chips(base: &Base<'_, '_>, kind: Option<&str>) -> &'static [&'static str] {
+    let kind = kind.unwrap_or_default().to_ascii_lowercase();
+    let has = |chips: &[&str]| {
+        let first = chips.first().and_then(|c| c.get(..3)).unwrap_or("-");
+        kind.starts_with(&first.to_ascii_lowercase())
+    };
+    // Of these platforms, only TPUs lay arrays out in tiles.
+    let is_tiled = || {
+        let module = &base.program.module;
+        let mut parameters = module.entry_parameters().into_iter();
+        parameters.any(|i| {
+            let layout = module.shape(i).layout;
+            layout.is_some_and(|l| !l.tiles.is_empty())
+        })
+    };
+    match kind.is_empty() {
+        _ if has(&TPUS) => &TPUS,
+        _ if has(&GPUS) => &GPUS,
+        true if is_tiled() => &TPUS,
+        _ => &[],
+    }
+}
+
+fn otherwise(base: &Base<'_, '_>, kind: Option<&str>, last: &Outcome, limit: u64) -> Vec<String> {
     let mut out = Vec::new();
     let devices = base.program.module.device_count();
     let floor = last.indefinite_bytes;
@@ -248,13 +320,20 @@ fn otherwise(base: &Base<'_, '_>, last: &Outcome, limit: u64) -> Vec<String> {
             crate::units::bytes(last.allocated_bytes)
         ));
     }
+    let chips = chips(base, kind);
     let fits = |c: &&&str| capacity_of(c).is_some_and(|b| b - b / 20 >= last.allocated_bytes);
-    match CHIPS.iter().find(fits) {
+    match chips.iter().find(fits) {
         Some(chip) => out.push(format!(
             "on as many devices, a {chip} has room ({})",
             crate::units::bytes(capacity_of(chip).unwrap_or(0))
         )),
-        None => out.push("no single TPU chip has room for a device's part".to_owned()),
+        None if !chips.is_empty() => {
+            out.push(
+                "no single chip of this platform that is known here has room for a device's part"
+                    .to_owned(),
+            );
+        }
+        None => {}
     }
     out
 }

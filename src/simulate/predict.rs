@@ -7,6 +7,8 @@ use serde::Serialize;
 use super::base::{Arena, Base};
 use super::pack::{pack, peak_of, PackItem};
 use super::scenario::Scenario;
+use super::selector::plain_shape;
+use crate::analysis::{base_name, producer};
 use crate::model::{AllocationKind, BufferId};
 
 /// How sure a prediction is, surest first.
@@ -53,17 +55,27 @@ pub struct Outcome {
     pub largest: Vec<LargeBuffer>,
 }
 
-/// A buffer alive at a peak.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// Buffers alive at a peak that are repeats of each other.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct LargeBuffer {
-    /// Instruction that names it, or what an edit added.
+    /// Instruction that computes the first of them, or what an edit added.
     pub name: String,
-    /// Framework name; of a parameter its argument name.
+    /// Framework name of what computes them; of a parameter its argument name.
     pub op_name: String,
-    /// Bytes.
+    /// Shape as compiled, without its layout; empty for what an edit added.
+    pub shape: String,
+    /// How many.
+    pub count: u64,
+    /// Bytes of one.
     pub size_bytes: u64,
-    /// What it is for.
+    /// What they are for.
     pub kind: &'static str,
+}
+
+impl LargeBuffer {
+    fn total(&self) -> u128 {
+        u128::from(self.count) * u128::from(self.size_bytes)
+    }
 }
 
 /// How many of the largest buffers an outcome names.
@@ -216,6 +228,8 @@ fn largest(base: &Base<'_, '_>, scenario: &Scenario, point: u32) -> Vec<LargeBuf
                 out.push(LargeBuffer {
                     name: label.clone(),
                     op_name: String::new(),
+                    shape: String::new(),
+                    count: 1,
                     size_bytes: item.size_bytes,
                     kind: "temporary",
                 });
@@ -223,9 +237,28 @@ fn largest(base: &Base<'_, '_>, scenario: &Scenario, point: u32) -> Vec<LargeBuf
         }
     }
     out.retain(|b| b.size_bytes > 0);
-    out.sort_by(|a, b| {
-        (b.size_bytes, &a.name, &a.op_name).cmp(&(a.size_bytes, &b.name, &b.op_name))
-    });
+    folded(out)
+}
+
+/// Repeats as one, the largest in all first.
+fn folded(mut all: Vec<LargeBuffer>) -> Vec<LargeBuffer> {
+    let is_named = |b: &LargeBuffer| !b.op_name.is_empty();
+    let key = |b: &LargeBuffer| {
+        let name = match is_named(b) {
+            true => b.op_name.clone(),
+            false => base_name(&b.name).to_owned(),
+        };
+        (name, b.shape.clone(), b.size_bytes, b.kind)
+    };
+    all.sort_by_cached_key(|b| (key(b), b.name.clone()));
+    let mut out: Vec<LargeBuffer> = Vec::new();
+    for b in all {
+        match out.last_mut() {
+            Some(last) if key(last) == key(&b) => last.count += 1,
+            _ => out.push(b),
+        }
+    }
+    out.sort_by(|a, b| b.total().cmp(&a.total()).then_with(|| a.cmp(b)));
     out.truncate(LARGEST);
     out
 }
@@ -236,11 +269,18 @@ fn named(
     size_bytes: u64,
     kind: &'static str,
 ) -> LargeBuffer {
-    let i = buffer.and_then(|b| base.assignment.buffer(b).instruction);
-    let i = i.map(|i| base.program.module.instruction(i));
+    let module = &base.program.module;
+    let made_by = buffer.and_then(|b| {
+        let i = base.assignment.buffer(b).instruction?;
+        Some(producer(module, i, base.assignment.shape_index(b)))
+    });
+    let i = made_by.map(|i| module.instruction(i));
+    let shape = buffer.and_then(|b| base.content(b)).map(|(_, s)| s);
     LargeBuffer {
         name: i.map_or_else(|| "unnamed".to_owned(), |i| i.name.to_owned()),
         op_name: i.map_or_else(String::new, |i| i.op_name.to_owned()),
+        shape: shape.map_or_else(String::new, plain_shape),
+        count: 1,
         size_bytes,
         kind,
     }

@@ -145,7 +145,8 @@ fn names_argument(name: &str, text: &str) -> bool {
     name.contains(text) || plain(name).contains(&plain(text))
 }
 
-fn finding_named<'f>(findings: &'f [Finding], text: &str) -> Option<&'f Finding> {
+/// The finding that `text` names, `donation:1`.
+pub(super) fn finding_named<'f>(findings: &'f [Finding], text: &str) -> Option<&'f Finding> {
     let (kind, number) = text.split_once(':')?;
     let number = number.parse::<usize>().ok()?.checked_sub(1)?;
     let kind = FindingKind::ALL.into_iter().find(|k| k.name() == kind)?;

@@ -8,27 +8,39 @@ use std::collections::{BTreeMap, VecDeque};
 use rustc_hash::FxHashMap;
 
 use super::base::Base;
-use super::batch::sharding_of;
-use super::effects::Effects;
+use super::effects::{gcd, Effects};
 use super::scenario::Scenario;
-use super::values::{NodeId, Values};
-use crate::model::{ComputationId, InstructionId};
+use super::values::NodeId;
+use crate::analysis::{DeviceClassesId, Replication};
+use crate::model::{ComputationId, InstructionId, MeshAxis};
 
-/// Follows a tensor that is split `ways` ways to everything that is element by element the same:
-/// nodes, how many ways each is split, and the seed it was reached from. Where a device works on its own share already, that
+/// How many ways a tensor is split, and the seed it was reached from.
+pub(super) type Split = FxHashMap<NodeId, (u64, NodeId)>;
+
+/// Follows a tensor that is split `ways` ways to everything that is element by element the same.
+/// No tensor is split further than into what every device holds something else of (see
+/// [`Spread::of`]): there the search ends. Where a device works on its own share already, that
 /// much less is left to split.
 ///
-/// What follows from an argument is gathered again where it is needed whole. Of an intermediate
-/// result, what was gathered only to make it whole is not gathered any more (`whole_too`).
+/// What follows from an argument is gathered again where it is needed whole, and partial sums of
+/// it (operands of an `all-reduce`) are scattered as they are added up. Of an intermediate result
+/// (`whole_too`), what was gathered only to make it whole is not gathered any more.
 pub(super) fn follow(
-    values: &Values,
+    base: &Base<'_, '_>,
+    spread: &Spread,
     seeds: &[NodeId],
     ways: u64,
     whole_too: bool,
-) -> FxHashMap<NodeId, (u64, NodeId)> {
-    let mut out: FxHashMap<NodeId, (u64, NodeId)> = FxHashMap::default();
-    let mut queue: VecDeque<_> = seeds.iter().map(|&n| (n, ways, n)).collect();
-    while let Some((node, ways_here, seed)) = queue.pop_front() {
+) -> Split {
+    let values = &base.values;
+    let mut out = Split::default();
+    let mut queue: VecDeque<_> = seeds.iter().map(|&n| (n, ways, n, false)).collect();
+    while let Some((node, ways_here, seed, partial)) = queue.pop_front() {
+        let ways_here = if partial {
+            ways_here
+        } else {
+            ways_here.min(spread.of(node))
+        };
         if ways_here < 2 || out.contains_key(&node) {
             continue;
         }
@@ -43,17 +55,90 @@ pub(super) fn follow(
             if !l.elementwise || values.dimensions(other).iter().all(|&d| d <= 1) {
                 continue;
             }
+            let partial = partial || (!whole_too && is_summand(base, node, other));
             if l.share <= 1 {
-                queue.push_back((other, ways_here, seed));
+                queue.push_back((other, ways_here, seed, partial));
             } else if to_part {
-                queue.push_back((other, ways_here / l.share, seed));
+                queue.push_back((other, ways_here / l.share, seed, partial));
             } else if whole_too {
                 let more = ways_here.saturating_mul(l.share).min(ways);
-                queue.push_back((other, more, seed));
+                queue.push_back((other, more, seed, partial));
             }
         }
     }
     out
+}
+
+/// Whether `node` is the sum over devices that `other` goes into.
+fn is_summand(base: &Base<'_, '_>, node: NodeId, other: NodeId) -> bool {
+    let module = &base.program.module;
+    let sum = base.values.instruction_of(node);
+    matches!(
+        module.instruction(sum).opcode,
+        "all-reduce" | "all-reduce-start"
+    ) && module
+        .operands(sum)
+        .contains(&base.values.instruction_of(other))
+}
+
+/// How many more ways tensors can be split.
+pub(super) struct Spread {
+    of: Vec<u32>,
+}
+
+impl Spread {
+    /// By what the devices hold: their number over that of different contents; with `axis`, only
+    /// tensors that are the same along it.
+    pub(super) fn new(base: &Base<'_, '_>, axis: Option<&MeshAxis>) -> Spread {
+        let r = &base.replication;
+        let mut known: FxHashMap<DeviceClassesId, u32> = FxHashMap::default();
+        let mut of = vec![1; base.values.len()];
+        for i in (0..base.program.module.instructions.len() as u32).map(InstructionId) {
+            let nodes = base.values.nodes(i);
+            let classes = r.leaf_classes(i);
+            if nodes.len() != classes.len() {
+                continue;
+            }
+            for (node, &c) in nodes.zip(classes) {
+                let n = *known.entry(c).or_insert_with(|| free(r, c, axis));
+                if let Some(slot) = of.get_mut(node as usize) {
+                    *slot = n;
+                }
+            }
+        }
+        Spread { of }
+    }
+
+    /// Of one node; 1: every device holds something else, or nothing is known.
+    pub(super) fn of(&self, node: NodeId) -> u64 {
+        self.of.get(node as usize).copied().unwrap_or(1).into()
+    }
+}
+
+fn free(r: &Replication, classes: DeviceClassesId, axis: Option<&MeshAxis>) -> u32 {
+    let distinct = u64::from(r.classes().count(classes)).max(1);
+    let copies = u32::try_from(r.devices() / distinct).unwrap_or(u32::MAX);
+    let Some(axis) = axis else { return copies };
+    let axes = r.free_axes(classes);
+    if axes.is_empty() || axes.iter().any(|a| a.name == axis.name) {
+        return copies;
+    }
+    1
+}
+
+/// A mesh axis by its name.
+pub(super) fn axis_named(base: &Base<'_, '_>, name: &str) -> Option<MeshAxis> {
+    let axes = base.replication.meshes().iter().flat_map(|m| &m.axes);
+    axes.into_iter().find(|a| a.name == name).cloned()
+}
+
+/// Whether dimensions can be split evenly, over one or several of them.
+pub(super) fn divides(dimensions: &[u64], ways: u64) -> bool {
+    let mut left = ways;
+    for &d in dimensions {
+        left /= gcd(d, left).max(1);
+    }
+    left <= 1
 }
 
 /// Adds the gathered tensors. A gathered argument stays for later products of the same
@@ -104,57 +189,15 @@ pub(super) fn transients(base: &Base<'_, '_>, effects: &Effects, scenario: &mut 
     }
 }
 
-/// Size of a mesh axis by its name, from the module's attributes (`xla.sdy.meshes`).
-/// Arguments' shardings that name their mesh are asked first.
-pub(super) fn axis_size(base: &Base<'_, '_>, axis: &str) -> Option<u64> {
-    let module = &base.program.module;
-    for i in module.entry_parameters() {
-        let Some(sharding) = sharding_of(base, i) else {
-            continue;
-        };
-        let axes = sharding.mesh().map_or(&[][..], |m| &m.axes);
-        if let Some(a) = axes.iter().find(|a| a.name == axis) {
-            return Some(a.size);
-        }
-    }
-    module
-        .frontend_attributes
-        .iter()
-        .find_map(|(_, text)| axis_in(text, axis))
-}
-
-/// `"tp"=4` in the text of a mesh, with or without escaped quotes.
-fn axis_in(text: &str, axis: &str) -> Option<u64> {
-    let plain: String = text
-        .chars()
-        .filter(|c| !matches!(c, '"' | '\\' | ' '))
-        .collect();
-    let wanted = format!("{axis}=");
-    plain.match_indices(&wanted).find_map(|(at, _)| {
-        let before = plain.get(..at)?.chars().next_back();
-        if before.is_some_and(|c| c.is_alphanumeric() || c == '_') {
-            return None;
-        }
-        let digits: String = plain
-            .get(at + wanted.len()..)?
-            .chars()
-            .take_while(char::is_ascii_digit)
-            .collect();
-        digits.parse().ok().filter(|&n| n > 0)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn mesh_axes_are_read_from_text() {
-        let text = r#"{mesh = #sdy.mesh<[\"fsdp\"=2, \"tp\"=4]>}"#;
-        assert_eq!(axis_in(text, "tp"), Some(4));
-        assert_eq!(axis_in(text, "fsdp"), Some(2));
-        assert_eq!(axis_in(text, "p"), None);
-        assert_eq!(axis_in(text, "data"), None);
-        assert_eq!(axis_in("tp=", "tp"), None);
+    fn even_splits_may_take_several_dimensions() {
+        assert!(divides(&[2, 6, 1], 4));
+        assert!(divides(&[7, 32000], 4));
+        assert!(!divides(&[3, 5], 4));
+        assert!(!divides(&[], 2));
     }
 }

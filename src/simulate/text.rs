@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 use super::plan::Plan;
-use super::predict::Outcome;
+use super::predict::{LargeBuffer, Outcome};
 use super::whatif::WhatIf;
 use crate::analysis::Safety;
 use crate::units;
@@ -58,6 +58,9 @@ pub fn plan(p: &Plan) -> String {
             units::bytes(s.after.allocated_bytes),
             safety(s.safety)
         );
+        if let Some(reason) = &s.reason {
+            wrapped(&mut out, "     ", &format!("Why: {reason}"));
+        }
         for line in s.jax.lines() {
             let _ = writeln!(out, "       {line}");
         }
@@ -168,18 +171,28 @@ fn largest(out: &mut String, after: &Outcome) {
     }
     out.push_str("\nLargest then:\n");
     for b in &after.largest {
-        let name = if b.op_name.is_empty() {
-            &b.name
-        } else {
-            &b.op_name
+        let count = match b.count {
+            1 => String::new(),
+            n => format!("{n} x "),
         };
-        let _ = writeln!(
-            out,
-            "{:>12}  {:9}  {}",
-            units::bytes(b.size_bytes),
-            b.kind,
-            clip(name, WIDTH - 25)
-        );
+        let size = format!("{count}{}", units::bytes(b.size_bytes));
+        let name = largest_name(b);
+        let left = WIDTH.saturating_sub(30);
+        let _ = writeln!(out, "{size:>17}  {:9}  {}", b.kind, clip(&name, left));
+    }
+}
+
+/// Shape and what computes it.
+pub(super) fn largest_name(b: &LargeBuffer) -> String {
+    let name = if b.op_name.is_empty() {
+        &b.name
+    } else {
+        &b.op_name
+    };
+    if b.shape.is_empty() {
+        name.clone()
+    } else {
+        format!("{name} {}", b.shape)
     }
 }
 

@@ -10,7 +10,7 @@ use super::edit::Edit;
 use super::predict::{measure, outcome_as_compiled, timeline, Confidence, Outcome};
 use crate::analysis::Finding;
 use crate::error::Result;
-use crate::model::{MemorySpace, Program};
+use crate::model::{MemorySpace, Mesh, Program};
 
 /// Version of the JSON.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -24,6 +24,8 @@ pub struct WhatIfOptions<'f> {
     pub edits: Vec<Edit>,
     /// Findings that selectors such as `donation:1` refer to, in the order reported.
     pub findings: &'f [Finding],
+    /// Meshes of another dump of the program, for the names of axes.
+    pub meshes: &'f [Mesh],
     /// Device memory in bytes, for the chart.
     pub capacity_bytes: Option<u64>,
 }
@@ -84,7 +86,10 @@ pub struct WhatIfChart {
 /// # Errors
 /// No buffer assignment; an edit that matches nothing.
 pub fn whatif(program: &Program<'_>, options: &WhatIfOptions<'_>) -> Result<(WhatIf, WhatIfChart)> {
-    whatif_with(&Base::new(program, options.space)?, options)
+    whatif_with(
+        &Base::with_meshes(program, options.space, options.meshes)?,
+        options,
+    )
 }
 
 /// As [`whatif`], on a base made before: hundreds of edits are tried on one base.

@@ -213,6 +213,16 @@ impl Replication {
         part().unwrap_or(self.classes.own())
     }
 
+    /// Classes of every array of an instruction's result, in the order of its leaves; empty where
+    /// nothing is known.
+    pub fn leaf_classes(&self, i: InstructionId) -> &[DeviceClassesId] {
+        let at = |k: usize| self.first.get(k).map(|&x| x as usize);
+        match (at(i.index()), at(i.index() + 1)) {
+            (Some(from), Some(to)) => self.values.get(from..to).unwrap_or(&[]),
+            _ => &[],
+        }
+    }
+
     /// Entries of `values` for one part of an instruction's result.
     fn leaves(
         &self,
