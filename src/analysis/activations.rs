@@ -1,8 +1,8 @@
 //! Forward results that are held for the backward pass.
 //!
 //! In: what is alive at a space's peak. Out: the blocks that the forward pass computed (`jvp` in
-//! the framework's name, no `transpose`) and that the backward pass reads; for the stacked results
-//! of a loop over layers with the number of iterations. What a block under `jax.checkpoint` still
+//! the framework's name, no `transpose`) and that the backward pass reads after the peak; for the
+//! stacked results of a loop over layers with the number of iterations. What a block under `jax.checkpoint` still
 //! keeps is told apart: its inputs have to stay, what its policy saves does not.
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -10,7 +10,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::evidence::{buffer_ids, counted, matters, place, shortened};
 use super::finding::{Context, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
 use super::flow::{reads_of, Path};
-use super::graph::Graph;
+use super::graph::{Graph, ProgramPoints};
+use super::kept::{compiler_recomputes, product_bytes, waists};
 use super::maker::maker_of;
 use super::peak::PeakBuffer;
 use super::phase::{is_product, operation, phase, scope, scope_pattern, Phase};
@@ -54,6 +55,8 @@ pub fn saved_activations(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<SavedActiv
     };
     let smallest = ctx.usage.peak_bytes() / SMALLEST_PART;
     let recomputing = recomputing_computations(ctx);
+    let points = ProgramPoints::new(ctx.program, graph, ctx.usage.main_arena());
+    let peak_order = points.order_at(ctx.peak.point);
     let mut budget = 100_000 + 10 * module.instructions.len();
     let mut trips: FxHashMap<InstructionId, Option<u64>> = FxHashMap::default();
     let mut out = Vec::new();
@@ -74,7 +77,7 @@ pub fn saved_activations(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<SavedActiv
         if phase(op_name) != Phase::Forward {
             continue;
         }
-        let Some(reader) = backward_reader(ctx, graph, maker.value, &mut budget) else {
+        let Some(reader) = backward_reader(ctx, graph, maker.value, peak_order, &mut budget) else {
             continue;
         };
         let trips = maker.stacked_by.and_then(|w| {
@@ -97,7 +100,39 @@ pub fn saved_activations(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<SavedActiv
             scope: scope(op_name),
         });
     }
+    guess_trips(ctx, &mut out);
     out
+}
+
+/// Where the file does not say how often a loop runs: all that it stacks has as many slices, so
+/// the dimension that all of its stacks begin with is the number.
+fn guess_trips(ctx: &Context<'_, '_>, saved: &mut [SavedActivation]) {
+    let mut leading: FxHashMap<InstructionId, (Option<u64>, usize)> = FxHashMap::default();
+    let first_dimension = |s: &SavedActivation| {
+        let shape = ctx.peak.buffers.get(s.peak_index)?.shape.as_ref()?;
+        shape.dimensions.first().copied()
+    };
+    for s in saved.iter().filter(|s| s.trip_count.is_none()) {
+        let Some(w) = s.stacked_by else {
+            continue;
+        };
+        let first = first_dimension(s);
+        let entry = leading.entry(w).or_insert((first, 0));
+        entry.1 += 1;
+        if entry.0 != first {
+            entry.0 = None;
+        }
+    }
+    for s in saved.iter_mut().filter(|s| s.trip_count.is_none()) {
+        let found = s.stacked_by.and_then(|w| leading.get(&w));
+        // One stack alone proves nothing.
+        if let Some(&(Some(n), 2..)) = found {
+            if n > 1 {
+                s.trip_count = Some(n);
+                s.bytes_per_iteration = s.bytes / n;
+            }
+        }
+    }
 }
 
 /// Loop bodies of a backward pass that recomputes under `jax.checkpoint`.
@@ -110,11 +145,12 @@ fn recomputing_computations(ctx: &Context<'_, '_>) -> FxHashSet<ComputationId> {
     found.map(|i| i.computation).collect()
 }
 
-/// A reader of the backward pass, directly or through copies.
+/// A reader of the backward pass at the peak or after it, directly or through copies.
 fn backward_reader(
     ctx: &Context<'_, '_>,
     graph: &Graph,
     value: (InstructionId, Path),
+    peak_order: u32,
     budget: &mut usize,
 ) -> Option<InstructionId> {
     let module = &ctx.program.module;
@@ -126,6 +162,7 @@ fn backward_reader(
         looked_at += reads.len();
         let backward = reads
             .iter()
+            .filter(|r| r.until >= peak_order)
             .map(|r| r.reader)
             // A loop only carries; what reads is in its body.
             .filter(|&r| module.instruction(r).opcode != "while")
@@ -168,8 +205,35 @@ pub fn activation_findings(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<Finding>
     }
     let rest = saved.iter().filter(|s| s.stacked_by.is_none());
     let rest: Vec<&SavedActivation> = rest.filter(freeable).collect();
-    out.extend(straight_finding(ctx, &rest));
+    let (inputs, rest): (Vec<_>, Vec<_>) = split_inputs(ctx, graph, rest);
+    out.extend(straight_finding(ctx, &rest, total(&inputs)));
     out
+}
+
+/// Layers written out one after another: results that everything later is computed from, and that
+/// repeat, are where blocks begin. A block keeps its input, so those stay; the others may go.
+fn split_inputs<'s>(
+    ctx: &Context<'_, '_>,
+    graph: &Graph,
+    group: Vec<&'s SavedActivation>,
+) -> (Vec<&'s SavedActivation>, Vec<&'s SavedActivation>) {
+    if !matters(ctx, total(&group)) {
+        return (Vec::new(), group);
+    }
+    let smallest = group.iter().map(|s| s.bytes).min().unwrap_or(0);
+    let found = waists(ctx, graph, smallest.max(1));
+    let dimensions = |s: &SavedActivation| {
+        let b = ctx.peak.buffers.get(s.peak_index);
+        b.and_then(|b| b.shape.as_ref())
+            .map(|s| s.dimensions.clone())
+    };
+    let mut alike: FxHashMap<Option<Vec<u64>>, usize> = FxHashMap::default();
+    for s in group.iter().filter(|s| found.contains(&s.maker)) {
+        *alike.entry(dimensions(s)).or_default() += 1;
+    }
+    group.into_iter().partition(|s| {
+        found.contains(&s.maker) && alike.get(&dimensions(s)).is_some_and(|&n| n > 1)
+    })
 }
 
 fn total<'s>(group: impl IntoIterator<Item = &'s &'s SavedActivation>) -> u64 {
@@ -235,7 +299,6 @@ fn loop_finding(ctx: &Context<'_, '_>, group: &[&SavedActivation]) -> Option<Fin
     let first = group.first().filter(|_| matters(ctx, bytes))?;
     let trips = first.trip_count;
     let checkpointed = group.iter().any(|s| s.checkpointed);
-    let products = total(group.iter().filter(|s| s.is_product));
     let over = match trips {
         Some(n) => format!("a loop of {n} iterations"),
         None => "a loop".to_owned(),
@@ -256,6 +319,7 @@ fn loop_finding(ctx: &Context<'_, '_>, group: &[&SavedActivation]) -> Option<Fin
         let w_name = ctx.program.module.instruction(w);
         evidence.push(format!("stacked by {} ({})", w_name.name, w_name.op_name));
     }
+    evidence.extend(recomputes_already(ctx));
     let action = if checkpointed {
         "Drop the policy of jax.checkpoint around the loop's body, or take one that saves less \
          (jax.checkpoint_policies.nothing_saveable): what it saves is recomputed instead."
@@ -264,21 +328,50 @@ fn loop_finding(ctx: &Context<'_, '_>, group: &[&SavedActivation]) -> Option<Fin
         let mut text = "Put jax.checkpoint around the loop's body: jax.lax.scan(jax.checkpoint(\
                         body), carry, layers); each iteration then keeps its input alone."
             .to_owned();
-        if products > 0 && products < bytes {
-            text += &format!(
-                " Cheaper to recompute: jax.checkpoint(body, \
-                 policy=jax.checkpoint_policies.dots_saveable) keeps the matrix products ({}) and \
-                 frees about {}.",
-                units::bytes(products),
-                units::bytes(bytes - products)
-            );
+        // What the policy saves need not be what is stacked today.
+        let kept = first
+            .stacked_by
+            .zip(trips)
+            .and_then(|(w, n)| product_bytes(ctx, w, n));
+        match kept {
+            Some(kept) if kept > 0 && matters(ctx, bytes.saturating_sub(kept)) => {
+                text += &format!(
+                    " Less to recompute: jax.checkpoint(body, \
+                     policy=jax.checkpoint_policies.dots_saveable) keeps the body's matrix \
+                     products as well (up to {}, those that are not held today included) and \
+                     frees about {}.",
+                    units::bytes(kept),
+                    units::bytes(bytes.saturating_sub(kept))
+                );
+            }
+            Some(kept) if kept > 0 => {
+                text += &format!(
+                    " A policy that keeps the body's matrix products \
+                     (jax.checkpoint_policies.dots_saveable) would not help: they may take {}.",
+                    units::bytes(kept)
+                );
+            }
+            _ => {}
         }
         text
     };
     Some(finding(ctx, group, title, evidence, action))
 }
 
-fn straight_finding(ctx: &Context<'_, '_>, group: &[&SavedActivation]) -> Option<Finding> {
+/// Whether the compiler has to compute things again already, as a line of evidence.
+fn recomputes_already(ctx: &Context<'_, '_>) -> Option<String> {
+    compiler_recomputes(ctx).then(|| {
+        "the compiler computes forward results again already to make the program smaller (.remat \
+         in names): the saving is at most what is still held"
+            .to_owned()
+    })
+}
+
+fn straight_finding(
+    ctx: &Context<'_, '_>,
+    group: &[&SavedActivation],
+    input_bytes: u64,
+) -> Option<Finding> {
     let bytes = total(group);
     if !matters(ctx, bytes) {
         return None;
@@ -304,6 +397,14 @@ fn straight_finding(ctx: &Context<'_, '_>, group: &[&SavedActivation]) -> Option
             units::bytes(*sum)
         ));
     }
+    if input_bytes > 0 {
+        evidence.push(format!(
+            "{} more are what the following layers are computed from: a checkpointed block keeps \
+             its input",
+            units::bytes(input_bytes)
+        ));
+    }
+    evidence.extend(recomputes_already(ctx));
     let title = format!(
         "{} of forward results ({}) are held for the backward pass",
         units::bytes(bytes),
@@ -323,7 +424,8 @@ fn straight_finding(ctx: &Context<'_, '_>, group: &[&SavedActivation]) -> Option
     };
     if products > 0 && products < bytes {
         action += &format!(
-            " With policy=jax.checkpoint_policies.dots_saveable the matrix products ({}) stay.",
+            " With policy=jax.checkpoint_policies.dots_saveable at least the matrix products among \
+             them ({}) stay.",
             units::bytes(products)
         );
     }

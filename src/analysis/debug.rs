@@ -7,13 +7,15 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::bound::peak_without;
 use super::evidence::{buffer_ids, buffer_line, matters, place, shortened};
 use super::finding::{Context, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
 use super::flow::{reads_of, Path};
 use super::graph::Graph;
 use super::peak::PeakBuffer;
 use super::phase::operation;
-use crate::model::{InstructionId, MemorySpace};
+use super::rank::long_held;
+use crate::model::{BufferId, InstructionId, MemorySpace};
 use crate::units;
 
 /// What sends data to the host.
@@ -140,10 +142,17 @@ fn finding(
         .iter()
         .filter(|b| matters(ctx, b.counted_bytes) && is_only_for(ctx, graph, b, &only, budget))
         .collect();
-    let freed = at_peak
+    let held = at_peak
         .iter()
         .fold(0u64, |s, b| s.saturating_add(b.counted_bytes));
-    let bytes = freed.max(sent_bytes);
+    // Without it, the peak is where the rest is largest.
+    let gone = ranges_only_for(ctx, graph, &only, budget);
+    let freed = held.min(
+        ctx.usage
+            .peak_bytes()
+            .saturating_sub(peak_without(ctx.usage, &gone, 0)),
+    );
+    let bytes = held.max(sent_bytes);
     if !matters(ctx, bytes) {
         return None;
     }
@@ -200,6 +209,24 @@ fn finding(
     })
 }
 
+/// Live ranges of large temporaries that only `only` needs: start, end, bytes.
+fn ranges_only_for(
+    ctx: &Context<'_, '_>,
+    graph: &Graph,
+    only: &FxHashSet<InstructionId>,
+    budget: &mut usize,
+) -> Vec<(u32, u32, u64)> {
+    long_held(ctx, ctx.usage)
+        .into_iter()
+        .filter(|h| matters(ctx, h.size_bytes))
+        .filter(|h| {
+            let buffers = [Some(h.name), Some(h.buffer)];
+            any_only_for(ctx, graph, buffers, only, budget)
+        })
+        .map(|h| (h.start, h.end, h.size_bytes))
+        .collect()
+}
+
 /// Whether all that reads a block is in `only`.
 fn is_only_for(
     ctx: &Context<'_, '_>,
@@ -208,10 +235,20 @@ fn is_only_for(
     only: &FxHashSet<InstructionId>,
     budget: &mut usize,
 ) -> bool {
+    any_only_for(ctx, graph, [b.buffer, b.canonical], only, budget)
+}
+
+fn any_only_for(
+    ctx: &Context<'_, '_>,
+    graph: &Graph,
+    buffers: [Option<BufferId>; 2],
+    only: &FxHashSet<InstructionId>,
+    budget: &mut usize,
+) -> bool {
     let Some(assignment) = &ctx.program.assignment else {
         return false;
     };
-    [b.buffer, b.canonical].into_iter().flatten().any(|buffer| {
+    buffers.into_iter().flatten().any(|buffer| {
         let Some(value) = assignment.buffer(buffer).instruction else {
             return false;
         };

@@ -38,6 +38,9 @@ pub struct DonationPair {
     /// Whether donating may save up to `bytes`, given another order or place of things; true for
     /// every effective pair.
     pub may_save: bool,
+    /// Bytes of a copy of the argument that the program makes before it writes the output, and
+    /// that donating may save as well; 0 if there is none at the peak.
+    pub copied_bytes: u64,
     /// Why, or why not.
     pub reason: String,
 }
@@ -269,6 +272,11 @@ fn pair_up(
             bytes,
             effective,
             may_save,
+            copied_bytes: if may_save {
+                copied_bytes(ctx, argument)
+            } else {
+                0
+            },
             reason,
         });
     }
@@ -380,6 +388,31 @@ fn depends_on(
         }
     }
     false
+}
+
+/// Bytes at the peak of a copy that is the argument's last reader: donated, the argument could be
+/// used in its place.
+fn copied_bytes(ctx: &Context<'_, '_>, argument: &Argument) -> u64 {
+    let module = &ctx.program.module;
+    let Some(last) = argument.reads.last() else {
+        return 0;
+    };
+    if module.instruction(last.reader).opcode != "copy" {
+        return 0;
+    }
+    let Some(assignment) = &ctx.program.assignment else {
+        return 0;
+    };
+    let whole = assignment.allocation(argument.allocation).size_bytes;
+    let is_copy = |b: &&super::peak::PeakBuffer| {
+        let made_by = |id: crate::model::BufferId| assignment.buffer(id).instruction;
+        let ours = [b.canonical, b.buffer].into_iter().flatten();
+        b.kind == AllocationKind::Temporary
+            && b.size_bytes >= whole
+            && ours.filter_map(made_by).any(|i| i == last.reader)
+    };
+    let at_peak = ctx.peak.buffers.iter().find(is_copy);
+    at_peak.map_or(0, |b| b.counted_bytes)
 }
 
 /// (saves exactly, may save, why).

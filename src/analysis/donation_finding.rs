@@ -31,8 +31,11 @@ fn sum<'p>(pairs: impl IntoIterator<Item = &'p &'p DonationPair>) -> u64 {
 
 fn finding(ctx: &Context<'_, '_>, top: &str, pairs: &[&DonationPair]) -> Option<Finding> {
     let exact = sum(pairs.iter().filter(|p| p.effective));
-    let perhaps = sum(pairs.iter().filter(|p| p.may_save && !p.effective));
-    let bytes = sum(pairs);
+    let copies = pairs
+        .iter()
+        .fold(0u64, |s, p| s.saturating_add(p.copied_bytes));
+    let perhaps = sum(pairs.iter().filter(|p| p.may_save && !p.effective)).saturating_add(copies);
+    let bytes = sum(pairs).saturating_add(copies);
     if !matters(ctx, bytes) {
         return None;
     }
@@ -67,6 +70,12 @@ fn finding(ctx: &Context<'_, '_>, top: &str, pairs: &[&DonationPair]) -> Option<
         .map(|p| (p.bytes, pair_line(ctx, p)))
         .collect();
     let mut evidence = shortened(lines);
+    if helps && copies > 0 {
+        evidence.push(format!(
+            "{} of it are copies of the argument at the peak, which may go too",
+            units::bytes(copies)
+        ));
+    }
     if helps && perhaps > 0 {
         evidence.push(format!("{} of it for certain", units::bytes(exact)));
     }

@@ -1,9 +1,11 @@
 //! One buffer that takes a large part of the device, or of the peak: almost never a lack of
 //! capacity, usually a configuration to correct.
 
-use super::evidence::{buffer_line, matters, name, place};
+use super::evidence::{buffer_line, file_name, matters};
 use super::finding::{Context, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
+use super::group::{buffer_label, producer_of};
 use super::peak::PeakBuffer;
+use crate::model::AllocationKind;
 use crate::units;
 
 /// Buffers over half of the capacity; where that is unknown, over 30 % of the peak.
@@ -42,27 +44,49 @@ fn finding(ctx: &Context<'_, '_>, b: &PeakBuffer, peak: u64) -> Finding {
             ctx.usage.point_count()
         ));
     }
-    let source = b.instruction.map_or(String::new(), |i| place(ctx, i));
+    if let Some(i) = producer_of(ctx, b) {
+        let i = ctx.program.module.instruction(i);
+        evidence.push(format!("computed by {} ({})", i.name, i.opcode));
+    }
     Finding {
         kind: FindingKind::LargeTensor,
         severity: FindingSeverity::of_share(bytes, peak),
         title: format!(
             "One buffer{shape} takes {}, {share}: {}",
             units::bytes(bytes),
-            name(ctx, b)
+            buffer_label(ctx, b)
         ),
         bytes,
         saving_bytes: 0,
         saving: SavingKind::UpperBound,
         safety: Safety::Safe,
         evidence,
-        action: format!(
-            "Look at where it is made{source}: is it sharded as you mean it to be \
-             (jax.lax.with_sharding_constraint), over a mesh of the right shape? Is a \
-             jax.debug.print left in? Does it have to exist whole (slices in jax.lax.map, a fused \
-             kernel)?"
-        ),
+        action: action(ctx, b),
         buffer_ids: ctx.buffer_id(b).into_iter().collect(),
         links: vec!["https://openxla.org/xla/errors/error_1000".to_owned()],
     }
+}
+
+/// What can be done about a block of its kind, in a program of so many devices.
+fn action(ctx: &Context<'_, '_>, b: &PeakBuffer) -> String {
+    let module = &ctx.program.module;
+    let source = producer_of(ctx, b).and_then(|i| module.source_of(i));
+    let at = match source {
+        Some(s) if s.line > 0 => format!(" at {}:{}", file_name(&s.file), s.line),
+        _ => String::new(),
+    };
+    let mut out = match b.kind {
+        AllocationKind::Parameter | AllocationKind::Donated => {
+            "It is an argument, there from start to end: pass a smaller type, or pass it in parts."
+                .to_owned()
+        }
+        _ => format!(
+            "See whether it has to exist whole where it is computed{at}: work on slices with \
+             jax.lax.map or jax.lax.scan, or a kernel that fuses what follows."
+        ),
+    };
+    if module.device_count() > 1 {
+        out += " Over several devices: jax.lax.with_sharding_constraint splits it.";
+    }
+    out
 }

@@ -6,10 +6,12 @@
 
 use std::collections::BTreeSet;
 
+use super::bound::peak_without;
 use super::evidence::{buffer_ids, counted, matters, name, place, shortened};
 use super::finding::{Context, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
 use super::flow::{reads_of, Path};
 use super::graph::{Graph, ProgramPoints};
+use super::host::{fetched_from_host, runs_on_cpu};
 use super::maker::maker_of;
 use super::peak::PeakBuffer;
 use super::phase::{phase, Phase};
@@ -31,7 +33,8 @@ struct Idle<'c> {
     is_first: bool,
 }
 
-/// At most two findings: temporaries and arguments. `skip` are positions in the peak's list that
+/// At most three findings: temporaries, copies of arguments in the host's memory that are fetched
+/// too early, and arguments. A CPU has no other memory to move anything to. `skip` are positions in the peak's list that
 /// another finding is about.
 pub fn long_lived_findings(
     ctx: &Context<'_, '_>,
@@ -50,7 +53,8 @@ pub fn long_lived_findings(
         .instructions
         .iter()
         .any(|i| phase(i.op_name) == Phase::Backward);
-    let (mut temporaries, mut arguments) = (Vec::new(), Vec::new());
+    let on_cpu = runs_on_cpu(ctx);
+    let (mut temporaries, mut arguments, mut fetched) = (Vec::new(), Vec::new(), Vec::new());
     for (at, b) in ctx.peak.buffers.iter().enumerate() {
         if b.counted_bytes <= smallest || skip.contains(&at) {
             continue;
@@ -63,14 +67,30 @@ pub fn long_lived_findings(
             continue;
         }
         match b.kind {
-            AllocationKind::Temporary => temporaries.push(idle),
+            AllocationKind::Temporary => {
+                let from_host = |i| fetched_from_host(ctx, graph, i);
+                if b.instruction.is_some_and(from_host) {
+                    fetched.push(idle);
+                } else {
+                    temporaries.push(idle);
+                }
+            }
             // Inference reads its weights in the course of one pass: no use in moving them.
-            AllocationKind::Parameter | AllocationKind::Donated if idle.is_first && trains => {
+            AllocationKind::Parameter | AllocationKind::Donated
+                if idle.is_first && trains && !on_cpu =>
+            {
                 arguments.push(idle);
             }
             _ => {}
         }
     }
+    let move_temporary = "Compute them again where they are read (jax.checkpoint), or move the \
+        first use next to the second.";
+    let fetch_later =
+        "They are arguments in host memory already, copied to the device long before \
+        they are used: call jax.device_put(x, jax.memory.Space.Device) right where each is used, \
+        in the loop or layer that needs it, and make it depend on the step before \
+        (jax.lax.optimization_barrier) so that it is not moved ahead.";
     let offload_temporary = "Offload them across the gap with a jax.checkpoint policy \
         (jax.checkpoint_policies.save_and_offload_only_these_names(..., offload_src=\"device\", \
         offload_dst=\"pinned_host\")), compute them again where they are read, or move the first \
@@ -80,7 +100,16 @@ pub fn long_lived_findings(
         jax.device_put(x, jax.memory.Space.Device) right before the update; or run the update in a \
         program of its own.";
     [
-        ("temporaries", temporaries, offload_temporary),
+        (
+            "temporaries",
+            temporaries,
+            if on_cpu {
+                move_temporary
+            } else {
+                offload_temporary
+            },
+        ),
+        ("copies of host arguments", fetched, fetch_later),
         ("arguments", arguments, offload_argument),
     ]
     .into_iter()
@@ -161,6 +190,20 @@ fn finding(
     if !matters(ctx, bytes) {
         return None;
     }
+    // With these gone, the peak is where the rest is largest.
+    let gone: Vec<(u32, u32, u64)> = idle
+        .iter()
+        .filter_map(|i| {
+            let (from, to) = i.buffer.live?;
+            Some((from, to, i.buffer.counted_bytes))
+        })
+        .collect();
+    let always = idle
+        .iter()
+        .filter(|i| i.buffer.live.is_none())
+        .fold(0u64, |s, i| s.saturating_add(i.buffer.counted_bytes));
+    let left = peak_without(ctx.usage, &gone, always);
+    let bound = ctx.usage.peak_bytes().saturating_sub(left);
     let line = |i: &Idle<'_>| {
         let source = i
             .buffer
@@ -185,7 +228,7 @@ fn finding(
             counted(idle.len(), "buffer", "buffers")
         ),
         bytes,
-        saving_bytes: bytes,
+        saving_bytes: bytes.min(bound),
         saving: SavingKind::UpperBound,
         safety: Safety::ChangesSpeed,
         evidence: shortened(idle.iter().map(line).collect()),

@@ -2,6 +2,7 @@
 
 mod activations;
 mod arguments;
+mod bound;
 mod capacity;
 mod debug;
 mod donation;
@@ -14,7 +15,9 @@ pub mod flow;
 mod fragmentation;
 mod graph;
 mod group;
+mod host;
 mod inplace;
+mod kept;
 mod large_tensor;
 mod long_lived;
 mod maker;
@@ -34,6 +37,7 @@ mod space;
 mod tree;
 mod trip;
 mod union;
+mod vain;
 mod witness;
 
 pub use activations::{activation_findings, saved_activations, SavedActivation};
