@@ -3,7 +3,7 @@
 use super::args::{size, PlanArgs, TriageFormat, WhatIfArgs};
 use super::{output, run, sink};
 use crate::error::{Error, Result};
-use crate::report::{load, Detail, Loaded, Options, Report};
+use crate::report::{load, meshes_beside, Detail, Loaded, Options, Report};
 use crate::simulate::{self, Edit, PlanOptions, WhatIfChart, WhatIfOptions};
 use crate::source::Sources;
 
@@ -28,12 +28,14 @@ pub(super) fn whatif(args: WhatIfArgs) -> Result<u8> {
         .device
         .hbm_capacity_bytes
         .filter(|_| options.space.0 == 0);
+    let module = program(&loaded)?;
     let (result, chart) = simulate::whatif(
-        &program(&loaded)?.program,
+        &module.program,
         &WhatIfOptions {
             space: options.space,
             edits,
             findings: findings(&report, &options),
+            meshes: &meshes_beside(module),
             capacity_bytes,
             ..WhatIfOptions::default()
         },
@@ -69,13 +71,15 @@ pub(super) fn plan(args: PlanArgs) -> Result<u8> {
             "give it: --fit 15.75GiB",
         ));
     };
+    let module = program(&loaded)?;
     let plan = simulate::plan(
-        &program(&loaded)?.program,
+        &module.program,
         &PlanOptions {
             space: options.space,
             capacity_bytes,
             reserve_bytes,
             findings: findings(&report, &options),
+            meshes: &meshes_beside(module),
             device_kind: report.device.kind.as_deref(),
             ..PlanOptions::default()
         },

@@ -10,7 +10,7 @@ use crate::analysis::{
 };
 use crate::decode::decode_program;
 use crate::error::{Diagnostic, Severity};
-use crate::model::{AllocationKind, Mesh};
+use crate::model::{AllocationKind, Mesh, Program};
 
 /// Fills replication, origins and findings of `report`, which is of `analysis`' space.
 pub(super) fn enrich(
@@ -22,21 +22,7 @@ pub(super) fn enrich(
 ) {
     let program = &loaded.program;
     let ctx = analysis.context(program, capacity_bytes);
-    let before = loaded
-        .source
-        .before_optimizations
-        .and_then(|(path, bytes, container)| {
-            let read = decode_program(bytes, container);
-            read.map_err(|e| {
-                let e = crate::decode::damaged(path, bytes, &e);
-                diagnostics.push(Diagnostic::new(
-                    Severity::Warning,
-                    "damaged_before_optimizations",
-                    e.to_string(),
-                ));
-            })
-            .ok()
-        });
+    let before = before_optimizations(loaded, diagnostics);
     let meshes: Vec<Mesh> = before
         .as_ref()
         .map(|b| meshes_of(&b.module))
@@ -80,6 +66,33 @@ pub(super) fn enrich(
             .map_or_else(String::new, |l| l.origin.name().to_owned())
     }));
     report.findings = all_findings(&ctx, &graph, extra);
+}
+
+/// The same module before optimization, where the dump has it.
+fn before_optimizations<'s>(
+    loaded: &LoadedModule<'s>,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<Program<'s>> {
+    let (path, bytes, container) = loaded.source.before_optimizations?;
+    let read = decode_program(bytes, container);
+    read.map_err(|e| {
+        let e = crate::decode::damaged(path, bytes, &e);
+        diagnostics.push(Diagnostic::new(
+            Severity::Warning,
+            "damaged_before_optimizations",
+            e.to_string(),
+        ));
+    })
+    .ok()
+}
+
+/// Meshes that the dump names beside a module: compiled modules no longer do.
+pub fn meshes_beside(loaded: &LoadedModule<'_>) -> Vec<Mesh> {
+    let before = before_optimizations(loaded, &mut Vec::new());
+    before
+        .as_ref()
+        .map(|b| meshes_of(&b.module))
+        .unwrap_or_default()
 }
 
 /// Parameters and outputs that hold one copy of data on every device.

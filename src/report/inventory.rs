@@ -135,10 +135,20 @@ fn about_other(kind: FileKind, f: &SourceFile, out: &mut FileEntry) {
             out.answers
                 .push("flags that the compiler ran with".to_owned());
         }
-        FileKind::Text => {
+        FileKind::Text
+            if !name.ends_with(".json")
+                && crate::oom::looks_like_oom(
+                    f.bytes
+                        .get(..f.bytes.len().min(1 << 20))
+                        .unwrap_or_default(),
+                ) =>
+        {
             out.answers
-                .push("if it is an error or a log: xpeak triage FILE".to_owned());
+                .push(format!("an out-of-memory error: xpeak triage {}", out.path));
         }
+        FileKind::Text => out
+            .cannot
+            .push("not a file that says anything about memory".to_owned()),
         _ if name.ends_with(".pb") || name.ends_with(".txtpb") => {
             out.cannot.push(
                 "not a file that xpeak reads, or a part of a dump that says nothing about buffers"

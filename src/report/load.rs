@@ -9,6 +9,7 @@ use crate::analysis::space_usage;
 use crate::decode::{damaged, decode_program};
 use crate::error::{Diagnostic, Error, Result, Severity};
 use crate::model::{capacity_of, MemorySpace, Program};
+use crate::oom::limit_in;
 use crate::source::{ProgramSource, Select, Sources};
 
 /// What to analyse and how much of it to report.
@@ -158,12 +159,19 @@ pub fn load<'s>(sources: &'s Sources, options: &Options) -> Result<Loaded<'s>> {
 
 fn device_of(modules: &[LoadedModule<'_>], options: &Options) -> DeviceEntry {
     let kind = modules.iter().find_map(|m| m.source.device_kind.clone());
-    let by_kind = kind.as_deref().and_then(capacity_of);
-    let (hbm_capacity_bytes, capacity_from) = match (options.capacity_bytes, by_kind) {
-        (Some(given), _) => (Some(given), Some("flag")),
-        (None, Some(known)) => (Some(known), Some("device_kind")),
-        (None, None) => (None, None),
+    let by_kind = || {
+        kind.as_deref()
+            .and_then(capacity_of)
+            .map(|n| (n, "device_kind"))
     };
+    // A failed compile says what it had to fit into.
+    let by_text = || {
+        let texts = modules.iter().filter_map(|m| m.source.oom_text);
+        let mut limits = texts.filter_map(|t| limit_in(&String::from_utf8_lossy(t)));
+        limits.next().map(|n| (n, "dump"))
+    };
+    let given = options.capacity_bytes.map(|n| (n, "flag"));
+    let (hbm_capacity_bytes, capacity_from) = given.or_else(by_kind).or_else(by_text).unzip();
     DeviceEntry {
         kind,
         hbm_capacity_bytes,

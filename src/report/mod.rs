@@ -20,6 +20,7 @@ mod terminal;
 
 pub use build::{kind_name, shapes_only, space_report, timeline};
 pub use csv::render_csv;
+pub use enrich::meshes_beside;
 pub use html::render_html;
 pub use inventory::{inventory, FileEntry, Inventory, ModuleEntry};
 pub use join::{flags_in_force, join, FlagInForce, Joined, JoinedGroup, Reconciliation};

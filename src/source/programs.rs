@@ -74,9 +74,14 @@ pub struct ProgramSource<'s> {
     pub before_optimizations: Option<(&'s Path, &'s [u8], HloContainer)>,
     /// Flags the compiler ran with: the dump's flagfile, where there is one.
     pub flagfile: Option<&'s [u8]>,
-    /// The error text beside a dump, where there is one.
+    /// The text of an out-of-memory error beside a dump, where there is one.
+    pub oom_text: Option<&'s [u8]>,
+    /// Whether it has a buffer assignment with anything in it.
     pub has_buffer_assignment: bool,
 }
+
+/// Texts beside a dump that are larger than this are not looked into.
+const MAX_TEXT_BESIDE: usize = 4 << 20;
 
 /// The kind of message a file holds, if it is a program.
 fn container(kind: FileKind) -> Option<HloContainer> {
@@ -249,6 +254,7 @@ impl Sources {
                 device_kind: space.device_kind().map(str::to_owned),
                 before_optimizations: None,
                 flagfile: None,
+                oom_text: None,
                 has_buffer_assignment: has_buffer_assignment(p.hlo, HloContainer::Proto),
             });
         }
@@ -312,9 +318,22 @@ impl Sources {
                 before_optimizations: before
                     .and_then(|f| Some((f.path.as_path(), &f.bytes[..], container(f.kind)?))),
                 flagfile: beside(".flagfile").map(|f| &f.bytes[..]),
+                oom_text: self.oom_text_in(&folder),
                 has_buffer_assignment: has_buffer_assignment(&best.bytes, kind),
             });
         }
+    }
+}
+
+impl Sources {
+    /// The first text of a folder that shows a device running out of memory.
+    fn oom_text_in(&self, folder: &Path) -> Option<&[u8]> {
+        self.files
+            .iter()
+            .filter(|f| f.kind == FileKind::Text && f.path.parent() == Some(folder))
+            .filter(|f| f.bytes.len() <= MAX_TEXT_BESIDE && !f.file_name().ends_with(".json"))
+            .find(|f| crate::oom::looks_like_oom(&f.bytes))
+            .map(|f| &f.bytes[..])
     }
 }
 
