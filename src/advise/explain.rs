@@ -66,7 +66,7 @@ fn index() -> String {
         out.push_str(&format!("\n{title}\n"));
         for (id, text) in rows {
             // Flags have long names: what they do stands below.
-            let line = if id.len() > 20 {
+            let line = if id.starts_with("xla_") {
                 format!("  {id}\n{}", elided(&format!("      {text}")))
             } else {
                 elided(&format!("  {id:<20} {text}"))

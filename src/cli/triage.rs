@@ -86,6 +86,9 @@ fn beside(report: &TriageReport, dump: &Dump) -> TriageReport {
         }
         Dump::Shapes(at, shapes) => {
             if let Some(r) = out.reports.get_mut(*at) {
+                // Without arguments there is nothing to donate.
+                let donate = shapes.parameter_bytes > 0;
+                r.advice.retain(|s| donate || s.id != "donation");
                 r.advice.splice(0..0, shapes.advice.iter().cloned());
                 r.advice.truncate(crate::advise::steps::MAX_STEPS);
             }

@@ -89,7 +89,7 @@ pub fn render_joined(joined: &Joined, width: usize, style: Style) -> String {
     }
     let flags: Vec<String> = flags(joined);
     if !flags.is_empty() {
-        out.push_str(&style.bold("\nLast resort: flags (on a 4-layer transformer here)\n"));
+        out.push_str(&style.bold(&format!("\n{FLAGS_TITLE}\n")));
         for f in flags {
             out.push_str(&format!("  {}\n", elide(&f, width.saturating_sub(2))));
         }
@@ -97,11 +97,18 @@ pub fn render_joined(joined: &Joined, width: usize, style: Style) -> String {
     out
 }
 
+/// What stands over the flags.
+const FLAGS_TITLE: &str = "Last resort: flags not set so, measured on a 4-layer transformer here";
+
 /// Flags worth trying, a line each.
 fn flags(joined: &Joined) -> Vec<String> {
     let worth = joined.flags.iter().filter(|f| f.worth_trying);
     worth
-        .map(|f| format!("{}: {} now; {}", f.name, f.value, f.measured))
+        .map(|f| {
+            let did = f.measured.strip_prefix(f.suggested).unwrap_or(f.measured);
+            let did = did.trim_start_matches([':', ' ']);
+            format!("{}={}: {did}", f.name, f.suggested)
+        })
         .collect()
 }
 
@@ -155,7 +162,7 @@ pub fn render_joined_markdown(joined: &Joined) -> String {
     crate::oom::markdown::steps(&mut out, &joined.advice);
     let flags = flags(joined);
     if !flags.is_empty() {
-        out.push_str("\n### Last resort: flags (on a 4-layer transformer here)\n\n");
+        out.push_str(&format!("\n### {FLAGS_TITLE}\n\n"));
         for f in flags {
             out.push_str(&format!("- `{}`\n", f.replace('`', "'")));
         }
