@@ -75,7 +75,9 @@ pub(super) fn shard(
             effects.gathered.insert(node, seed);
         }
         let w = effects.split.entry(node).or_insert(1);
-        *w = w.saturating_mul(ways).min(spread.of(node).max(ways));
+        // Together no more ways than there are copies; of partial sums, than one edit alone.
+        let most = spread.of(node).max(ways).max(*w);
+        *w = w.saturating_mul(ways).min(most);
     }
     let mut note = format!("{seeded} arrays split {ways} ways");
     if chosen.finding.is_none() {
