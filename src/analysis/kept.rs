@@ -89,9 +89,32 @@ pub fn waists(ctx: &Context<'_, '_>, graph: &Graph, smallest: u64) -> FxHashSet<
     let mut budget = 100_000 + 10 * module.instructions.len();
     let order = graph.program_order();
     let is_entry = |i: InstructionId| Some(module.instruction(i).computation) == module.entry;
+    // The first product of the backward pass; constants and masks of it may come much earlier.
+    let backward_product = |i: InstructionId| {
+        let i = module.instruction(i);
+        phase(i.op_name) == Phase::Backward && is_product(i.op_name)
+    };
+    let turn = order
+        .iter()
+        .filter(|&&i| is_entry(i))
+        .find(|&&i| {
+            let inside = match module.instruction(i).opcode {
+                "fusion" => module.called(i).first(),
+                _ => None,
+            };
+            let mut inside = inside
+                .into_iter()
+                .flat_map(|&c| module.computation(c).instructions());
+            backward_product(i) || inside.any(backward_product)
+        })
+        .and_then(|&i| graph.order_of(i))
+        .unwrap_or(u32::MAX);
     let mut spans: FxHashMap<InstructionId, (u32, u32)> = FxHashMap::default();
     for (at, &i) in order.iter().enumerate() {
         let at = u32::try_from(at).unwrap_or(u32::MAX);
+        if at >= turn {
+            break;
+        }
         let named = module.instruction(i);
         if !is_entry(i) || passes_on(named.opcode) || is_copy(named.name) {
             continue;
@@ -125,6 +148,7 @@ pub fn waists(ctx: &Context<'_, '_>, graph: &Graph, smallest: u64) -> FxHashSet<
                 .iter()
                 .filter(|r| forward(r.reader))
                 .filter_map(|r| graph.order_of(r.reader))
+                .filter(|&o| o < turn)
                 .fold(at, u32::max);
             let span = spans.entry(maker).or_insert((at, last));
             *span = (span.0.min(at), span.1.max(last));
