@@ -220,6 +220,42 @@ fn what_is_donated_is_not_advised_again() {
     }
 }
 
+/// Where the last read copies the argument, the copy may go as well: no exact figure, and one
+/// that is no less than the compiler saved.
+#[test]
+fn a_copy_of_the_argument_is_counted() {
+    let Some(bytes) = common::read("control_flow_v5p") else {
+        return;
+    };
+    let found = look(&bytes, donation_findings);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].saving, SavingKind::UpperBound);
+    assert_eq!(found[0].saving_bytes, 128 << 20);
+}
+
+/// A cache that is donated, but read while the new one is filled, is in memory twice.
+#[test]
+fn donation_in_vain_is_told_and_promises_nothing() {
+    let all = |name: &str| {
+        let bytes = common::read(name)?;
+        let mut found = look(&bytes, |ctx, graph| {
+            xpeak::analysis::all_findings(ctx, graph, Vec::new())
+        });
+        found.retain(|f| f.title.contains("is donated, but"));
+        Some(found)
+    };
+    let twice = all("serve_v6e_donated").unwrap();
+    assert_eq!(twice.len(), 1, "{twice:?}");
+    assert_eq!(twice[0].saving_bytes, 0);
+    assert!(!twice[0].buffer_ids.is_empty());
+    for name in ["lm_v6e_donated", "lm_v6e_checkpoint", "serve_v6e"] {
+        assert!(all(name).unwrap().is_empty(), "{name}");
+    }
+    if let Some(found) = all("decode_v6e_donate") {
+        assert_eq!(found[0].bytes, 2 << 30);
+    }
+}
+
 #[test]
 fn the_action_can_be_written_down() {
     let found = look(&common::read("lm_v6e").unwrap(), donation_findings);

@@ -6,9 +6,10 @@ usage: check_savings.py PAIRS.json [--programs DIR]... [--xpeak BINARY]
 PAIRS.json is a list of objects with at least
   base, edited   names of program folders, looked up in the DIRs (default: samples)
   edit           what was changed, as `xpeak whatif` spells it: "--donate all", "--shard ..."
-For edits that only donate or only shard, runs `xpeak report BASE --format json -o -` and compares what the
+For edits that only donate, shard, change a type or checkpoint, runs `xpeak report BASE --format json -o -` and compares what the
 findings promise with what compiling saved. A promise that is called exact must equal the difference of the
-peaks, and the difference of the totals to within TOLERANCE; an upper bound must not be less than either.
+peaks, and the difference of the totals to within TOLERANCE; an upper bound must not be less than either. What is called
+simulated is counted with the bounds.
 Exit code: 0 all hold, 1 one does not, 2 nothing could be checked. Needs nothing but Python.
 """
 import argparse
@@ -17,7 +18,12 @@ import pathlib
 import subprocess
 import sys
 
-KINDS = {"--donate": {"donation"}, "--shard": {"unsharded", "redundant_copies"}}
+KINDS = {
+    "--donate": {"donation"},
+    "--shard": {"unsharded", "redundant_copies"},
+    "--dtype": {"float32"},
+    "--checkpoint": {"saved_activations"},
+}
 # What alignment and gaps between buffers may change of the total, and of the peak.
 TOLERANCE = 1 << 20
 

@@ -220,7 +220,10 @@ fn split_inputs<'s>(
     if !matters(ctx, total(&group)) {
         return (Vec::new(), group);
     }
+    // Small values beside the large ones, such as weights in another type, divide nothing.
     let smallest = group.iter().map(|s| s.bytes).min().unwrap_or(0);
+    let largest = group.iter().map(|s| s.bytes).max().unwrap_or(0);
+    let smallest = smallest.max(largest / 16);
     let found = waists(ctx, graph, smallest.max(1));
     let dimensions = |s: &SavedActivation| {
         let b = ctx.peak.buffers.get(s.peak_index);

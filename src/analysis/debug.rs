@@ -152,6 +152,11 @@ fn finding(
             .peak_bytes()
             .saturating_sub(peak_without(ctx.usage, &gone, 0)),
     );
+    let saving = if freed < held {
+        SavingKind::Simulated
+    } else {
+        SavingKind::UpperBound
+    };
     let bytes = held.max(sent_bytes);
     if !matters(ctx, bytes) {
         return None;
@@ -181,6 +186,13 @@ fn finding(
             })
             .collect(),
     ));
+    if freed < held {
+        evidence.push(format!(
+            "without these {} the peak is at another point, {} lower",
+            units::bytes(held),
+            units::bytes(freed)
+        ));
+    }
     Some(Finding {
         kind: FindingKind::DebugCallback,
         severity: FindingSeverity::of_share(bytes, ctx.usage.peak_bytes()),
@@ -192,7 +204,7 @@ fn finding(
         ),
         bytes,
         saving_bytes: freed,
-        saving: SavingKind::UpperBound,
+        saving,
         safety: Safety::Safe,
         evidence,
         action: format!(

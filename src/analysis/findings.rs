@@ -94,7 +94,7 @@ fn note_overlaps(findings: &mut [Finding]) {
     let mut by_buffer: HashMap<i64, BTreeSet<usize>> = HashMap::new();
     let mut lines: Vec<(usize, String)> = Vec::new();
     for (at, f) in findings.iter().enumerate() {
-        if f.saving_bytes == 0 {
+        if f.saving_bytes == 0 || f.kind == FindingKind::Fragmentation {
             continue;
         }
         let mut shared: BTreeSet<usize> = BTreeSet::new();

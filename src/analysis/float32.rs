@@ -123,7 +123,7 @@ fn finding(
     let mut evidence = shortened(lines);
     if copies > 0 {
         evidence.push(format!(
-            "16-bit copies of weights beside them ({}): {}, not needed then",
+            "16-bit copies of them ({}): {}, not needed then",
             counted(casts.len(), "buffer", "buffers"),
             units::bytes(copies)
         ));

@@ -9,7 +9,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::finding::Context;
 use super::flow::reads_of;
 use super::graph::Graph;
-use super::group::base_name;
 use super::maker::maker_of;
 use super::phase::{is_product, operation, phase, Phase};
 use crate::model::{ComputationId, InstructionId};
@@ -23,10 +22,9 @@ pub fn product_bytes(ctx: &Context<'_, '_>, of: InstructionId, trips: u64) -> Op
     let module = &ctx.program.module;
     let &body = module.called(of).first()?;
     let mut seen: FxHashSet<ComputationId> = FxHashSet::default();
-    let mut todo = vec![(body, false)];
-    let mut names: FxHashSet<(&str, Vec<u64>)> = FxHashSet::default();
-    let mut once = 0u64;
-    while let Some((c, nested)) = todo.pop() {
+    let mut todo = vec![(body, Inside::default())];
+    let (mut plain, mut again): (Vec<Product<'_>>, Vec<Product<'_>>) = (Vec::new(), Vec::new());
+    while let Some((c, inside)) = todo.pop() {
         if !seen.insert(c) {
             continue;
         }
@@ -35,31 +33,48 @@ pub fn product_bytes(ctx: &Context<'_, '_>, of: InstructionId, trips: u64) -> Op
         }
         for i in module.computation(c).instructions() {
             let at = module.instruction(i);
-            let nested = nested || at.opcode == "while";
-            todo.extend(module.called(i).iter().map(|&c| (c, nested)));
+            let inner = Inside {
+                a_loop: inside.a_loop || at.opcode == "while",
+                a_copy: inside.a_copy || is_copy(at.name),
+            };
+            todo.extend(module.called(i).iter().map(|&c| (c, inner)));
             let product = matches!(at.opcode, "dot" | "convolution")
                 || at.opcode == "custom-call" && is_product(at.op_name);
             if !product || phase(at.op_name) == Phase::Backward {
                 continue;
             }
-            if nested {
+            if inside.a_loop {
                 return None;
             }
             let shape = module.shape(i);
-            // A fusion's copy computes the same again.
-            let name = base_name_of_copies(at.name);
-            if names.insert((name, shape.dimensions.clone())) {
-                once = once.saturating_add(shape.padded_bytes());
-            }
+            let bytes = shape.padded_bytes();
+            let list = if inner.a_copy { &mut again } else { &mut plain };
+            list.push((at.op_name, shape.dimensions, bytes));
         }
     }
+    // What a copy of a fusion computes once more is one product.
+    let is_new = |p: &&Product<'_>| !plain.iter().any(|q| q.0 == p.0 && q.1 == p.1);
+    let new: Vec<&Product<'_>> = again.iter().take(1000).filter(is_new).collect();
+    let once = plain
+        .iter()
+        .chain(new)
+        .fold(0u64, |s, p| s.saturating_add(p.2));
     Some(once.saturating_mul(trips))
 }
 
-/// `convolution.12.clone.3` → `convolution.12`; without such a suffix the name itself.
-fn base_name_of_copies(name: &str) -> &str {
-    let at = [".clone", ".remat"].iter().filter_map(|s| name.find(s));
-    at.min().and_then(|n| name.get(..n)).unwrap_or(name)
+/// Name of the operation, dimensions, bytes.
+type Product<'a> = (&'a str, Vec<u64>, u64);
+
+/// What a computation is called from.
+#[derive(Clone, Copy, Default)]
+struct Inside {
+    a_loop: bool,
+    a_copy: bool,
+}
+
+/// Whether a name is of something that the compiler computes a second time.
+fn is_copy(name: &str) -> bool {
+    name.contains(".remat") || name.contains(".clone")
 }
 
 /// Makers of forward results after which nothing else that the forward pass computed is still to
@@ -74,10 +89,25 @@ pub fn waists(ctx: &Context<'_, '_>, graph: &Graph, smallest: u64) -> FxHashSet<
     let mut budget = 100_000 + 10 * module.instructions.len();
     let order = graph.program_order();
     let is_entry = |i: InstructionId| Some(module.instruction(i).computation) == module.entry;
+    // The first product of the backward pass; constants and masks of it may come much earlier.
+    let backward_product = |i: InstructionId| {
+        let i = module.instruction(i);
+        phase(i.op_name) == Phase::Backward && is_product(i.op_name)
+    };
     let turn = order
         .iter()
-        .filter(|&&i| is_entry(i) && phase(module.instruction(i).op_name) == Phase::Backward)
-        .find_map(|&i| graph.order_of(i))
+        .filter(|&&i| is_entry(i))
+        .find(|&&i| {
+            let inside = match module.instruction(i).opcode {
+                "fusion" => module.called(i).first(),
+                _ => None,
+            };
+            let mut inside = inside
+                .into_iter()
+                .flat_map(|&c| module.computation(c).instructions());
+            backward_product(i) || inside.any(backward_product)
+        })
+        .and_then(|&i| graph.order_of(i))
         .unwrap_or(u32::MAX);
     let mut spans: FxHashMap<InstructionId, (u32, u32)> = FxHashMap::default();
     for (at, &i) in order.iter().enumerate() {
@@ -85,7 +115,8 @@ pub fn waists(ctx: &Context<'_, '_>, graph: &Graph, smallest: u64) -> FxHashSet<
         if at >= turn {
             break;
         }
-        if !is_entry(i) || passes_on(module.instruction(i).opcode) {
+        let named = module.instruction(i);
+        if !is_entry(i) || passes_on(named.opcode) || is_copy(named.name) {
             continue;
         }
         let mut leaves: Vec<Vec<u32>> = Vec::new();
@@ -102,14 +133,20 @@ pub fn waists(ctx: &Context<'_, '_>, graph: &Graph, smallest: u64) -> FxHashSet<
                 continue;
             }
             // A weight in another type is no result of a layer.
-            let cast = operation(made.op_name) == "convert_element_type";
-            if cast && arguments.contains(&module.shape(maker).dimensions) {
+            let op = operation(made.op_name);
+            let cast = op == "convert_element_type";
+            if cast && arguments.contains(&module.shape(maker).dimensions) || takes_apart(op) {
                 continue;
             }
             let reads = reads_of(ctx.program, graph, i, &path, &mut budget).reads;
+            // What the compiler computes a second time it does for the backward pass.
+            let forward = |i: InstructionId| {
+                let i = module.instruction(i);
+                phase(i.op_name) == Phase::Forward && !is_copy(i.name)
+            };
             let last = reads
                 .iter()
-                .filter(|r| phase(module.instruction(r.reader).op_name) == Phase::Forward)
+                .filter(|r| forward(r.reader))
                 .filter_map(|r| graph.order_of(r.reader))
                 .filter(|&o| o < turn)
                 .fold(at, u32::max);
@@ -134,6 +171,14 @@ pub fn waists(ctx: &Context<'_, '_>, graph: &Graph, smallest: u64) -> FxHashSet<
     out
 }
 
+/// Whether an operation only takes a part of an array, such as one layer's weights.
+fn takes_apart(operation: &str) -> bool {
+    matches!(
+        operation,
+        "slice" | "squeeze" | "dynamic_slice" | "reshape" | "transpose" | "broadcast_in_dim"
+    )
+}
+
 fn passes_on(opcode: &str) -> bool {
     matches!(
         opcode,
@@ -147,20 +192,16 @@ pub fn compiler_recomputes(ctx: &Context<'_, '_>) -> bool {
         .module
         .instructions
         .iter()
-        .any(|i| i.name.contains(".remat") && !base_name(i.name).is_empty() && i.opcode == "fusion")
+        .any(|i| i.opcode == "fusion" && i.name.contains(".remat"))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::base_name_of_copies;
+    use super::is_copy;
 
     #[test]
-    fn copies_of_a_fusion_are_one_product() {
-        assert_eq!(base_name_of_copies("convolution.12"), "convolution.12");
-        assert_eq!(
-            base_name_of_copies("convolution.12.clone.3"),
-            "convolution.12"
-        );
-        assert_eq!(base_name_of_copies("dot.1.remat2"), "dot.1");
+    fn copies_are_told_by_their_names() {
+        assert!(is_copy("fusion.12.remat3") && is_copy("fusion.1.clone"));
+        assert!(!is_copy("convolution.12"));
     }
 }

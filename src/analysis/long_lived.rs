@@ -229,7 +229,11 @@ fn finding(
         ),
         bytes,
         saving_bytes: bytes.min(bound),
-        saving: SavingKind::UpperBound,
+        saving: if bound < bytes {
+            SavingKind::Simulated
+        } else {
+            SavingKind::UpperBound
+        },
         safety: Safety::ChangesSpeed,
         evidence: shortened(idle.iter().map(line).collect()),
         action: action.to_owned(),

@@ -35,7 +35,7 @@ pub fn donated_in_vain(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<Finding> {
         };
         let fits = |(at, b): &(usize, &PeakBuffer)| {
             b.kind == AllocationKind::Temporary
-                && b.shape == old.shape
+                && same_array(b, old)
                 && b.size_bytes == old.size_bytes
                 && !taken.contains(at)
                 && carried_by(ctx, graph, b, looping)
@@ -54,6 +54,14 @@ pub fn donated_in_vain(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<Finding> {
         .iter()
         .filter_map(|(top, group)| finding(ctx, top, group))
         .collect()
+}
+
+/// Whether two blocks hold arrays of one type and shape; a dimension of size 1 may lie anywhere.
+fn same_array(a: &PeakBuffer, b: &PeakBuffer) -> bool {
+    a.shape
+        .as_ref()
+        .zip(b.shape.as_ref())
+        .is_some_and(|(a, b)| a.element_type == b.element_type && a.dimensions == b.dimensions)
 }
 
 fn path_of(ctx: &Context<'_, '_>, b: &PeakBuffer) -> Option<Path> {
