@@ -30,7 +30,7 @@ pub fn all_findings(ctx: &Context<'_, '_>, graph: &Graph, extra: Vec<Finding>) -
             .flat_map(|f| f.buffer_ids.iter().copied())
             .collect();
         out.extend(activations);
-        out.extend(float32_findings(ctx, graph));
+        out.extend(float32_findings(ctx));
         let debug = debug_findings(ctx, graph);
         out.extend(debug);
         out.extend(fragmentation_findings(ctx));

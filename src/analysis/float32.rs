@@ -4,9 +4,8 @@ use rustc_hash::FxHashSet;
 
 use super::evidence::{buffer_ids, buffer_line, counted, matters, shortened};
 use super::finding::{Context, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
-use super::graph::Graph;
 use super::inplace::is_elementwise;
-use super::maker::maker_of;
+use super::maker::maker_of_block;
 use super::peak::PeakBuffer;
 use crate::model::{AllocationKind, ElementType, InstructionId};
 use crate::units;
@@ -18,7 +17,7 @@ const MAX_LOOK: usize = 100;
 
 /// At most three findings: upcasts of bfloat16 or float16 data, arguments and outputs, and other
 /// temporaries.
-pub fn float32_findings(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<Finding> {
+pub fn float32_findings(ctx: &Context<'_, '_>) -> Vec<Finding> {
     let smallest = ctx.usage.peak_bytes() / SMALLEST_PART;
     let (mut upcasts, mut state, mut others) = (Vec::new(), Vec::new(), Vec::new());
     for b in &ctx.peak.buffers {
@@ -27,7 +26,7 @@ pub fn float32_findings(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<Finding> {
             continue;
         }
         match b.kind {
-            AllocationKind::Temporary if is_upcast(ctx, graph, b) => upcasts.push(b),
+            AllocationKind::Temporary if is_upcast(ctx, b) => upcasts.push(b),
             AllocationKind::Temporary => others.push(b),
             AllocationKind::Constant | AllocationKind::ThreadLocal => {}
             _ => state.push(b),
@@ -92,7 +91,7 @@ fn finding(
 }
 
 /// Whether a block's elements come, one for one, from a conversion of 16-bit floats.
-fn is_upcast(ctx: &Context<'_, '_>, graph: &Graph, b: &PeakBuffer) -> bool {
+fn is_upcast(ctx: &Context<'_, '_>, b: &PeakBuffer) -> bool {
     let (Some(value), Some(buffer), Some(assignment)) =
         (b.instruction, b.buffer, &ctx.program.assignment)
     else {
@@ -104,7 +103,9 @@ fn is_upcast(ctx: &Context<'_, '_>, graph: &Graph, b: &PeakBuffer) -> bool {
         .map(|&i| u32::try_from(i).unwrap_or(u32::MAX))
         .collect();
     let module = &ctx.program.module;
-    let maker = maker_of(ctx.program, graph, value, &path).instruction;
+    let Some(maker) = maker_of_block(ctx.program, b).map(|m| m.instruction) else {
+        return false;
+    };
     // Of a fusion with several results, start at the one that is meant.
     let wanted = match (path.as_slice(), maker == value) {
         ([element], true) => Some(*element as usize),

@@ -104,7 +104,7 @@ fn idle_stretch<'c>(
         .map(|&i| u32::try_from(i).unwrap_or(u32::MAX))
         .collect();
     let whole_program = b.kind != AllocationKind::Temporary;
-    let maker = maker_of(ctx.program, graph, value, &path);
+    let maker = maker_of(ctx.program, value, &path);
     let (value, path) = if whole_program {
         (value, path)
     } else {
