@@ -9,6 +9,7 @@ use super::finding::Context;
 use super::maker::{maker_of_block, maker_of_buffer};
 use super::peak::PeakBuffer;
 use super::rank::HeldRow;
+use super::text::stars;
 use crate::model::{AllocationKind, BufferId, InstructionId, Program};
 
 /// Buffers that are repeats of each other.
@@ -48,7 +49,7 @@ pub fn buffer_groups(ctx: &Context<'_, '_>) -> Vec<BufferGroup> {
             .as_ref()
             .map(ToString::to_string)
             .unwrap_or_default();
-        let path = with_stars(&labels[i]);
+        let path = stars(base_name(&labels[i]));
         groups
             .entry((b.kind, shape, opcode(ctx, b).to_owned(), path))
             .or_default()
@@ -163,24 +164,6 @@ pub fn base_name(name: &str) -> &str {
     out
 }
 
-/// The text with every run of digits as one `*`, and without `.remat`/`.clone` suffixes.
-fn with_stars(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut in_number = false;
-    for c in base_name(text).chars() {
-        if c.is_ascii_digit() {
-            if !in_number {
-                out.push('*');
-            }
-            in_number = true;
-        } else {
-            in_number = false;
-            out.push(c);
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -192,10 +175,5 @@ mod tests {
         assert_eq!(base_name("custom-call.7"), "custom-call");
         assert_eq!(base_name("a.b.3"), "a.b");
         assert_eq!(base_name(".5"), ".5");
-    }
-
-    #[test]
-    fn numbers_become_stars() {
-        assert_eq!(with_stars("jit(f)/layer_12/dot"), "jit(f)/layer_*/dot");
     }
 }

@@ -264,10 +264,7 @@ fn padding_entries(ctx: &Context<'_, '_>, analysis: &SpaceAnalysis) -> Vec<Paddi
         let b = &ctx.peak.buffers[row.buffer];
         let group = group_of.get(&row.buffer).copied();
         let at = group.and_then(|g| entry_of.get(&g).copied());
-        let saved = row
-            .better
-            .as_ref()
-            .map_or(0, |s| row.size_bytes.saturating_sub(s.size_bytes));
+        let saved = row.better.as_ref().map_or(0, |s| s.saving_bytes);
         let id = ctx.buffer_id(b);
         if let Some(entry) = at.and_then(|i| out.get_mut(i)) {
             entry.buffer_ids.extend(id);
