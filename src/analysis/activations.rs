@@ -12,7 +12,7 @@ use super::finding::{Context, Finding, FindingKind, FindingSeverity, Safety, Sav
 use super::flow::{reads_of, Path};
 use super::graph::{Graph, ProgramPoints};
 use super::kept::{compiler_recomputes, product_bytes, waists};
-use super::maker::maker_of;
+use super::maker::maker_of_block;
 use super::peak::PeakBuffer;
 use super::phase::{is_product, operation, phase, scope, scope_pattern, Phase};
 use super::trip::trip_count;
@@ -50,9 +50,6 @@ const MAX_READERS: usize = 400;
 /// Forward results held at the peak for the backward pass, largest first.
 pub fn saved_activations(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<SavedActivation> {
     let module = &ctx.program.module;
-    let Some(assignment) = &ctx.program.assignment else {
-        return Vec::new();
-    };
     let smallest = ctx.usage.peak_bytes() / SMALLEST_PART;
     let recomputing = recomputing_computations(ctx);
     let points = ProgramPoints::new(ctx.program, graph, ctx.usage.main_arena());
@@ -61,18 +58,12 @@ pub fn saved_activations(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<SavedActiv
     let mut trips: FxHashMap<InstructionId, Option<u64>> = FxHashMap::default();
     let mut out = Vec::new();
     for (peak_index, b) in ctx.peak.buffers.iter().enumerate() {
-        let (Some(buffer), Some(value)) = (b.buffer, b.instruction) else {
-            continue;
-        };
         if b.kind != AllocationKind::Temporary || b.counted_bytes <= smallest {
             continue;
         }
-        let path: Path = assignment
-            .shape_index(buffer)
-            .iter()
-            .map(|&i| u32::try_from(i).unwrap_or(u32::MAX))
-            .collect();
-        let maker = maker_of(ctx.program, graph, value, &path);
+        let Some(maker) = maker_of_block(ctx.program, b) else {
+            continue;
+        };
         let op_name = module.instruction(maker.instruction).op_name;
         if phase(op_name) != Phase::Forward {
             continue;
@@ -80,11 +71,9 @@ pub fn saved_activations(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<SavedActiv
         let Some(reader) = backward_reader(ctx, graph, maker.value, peak_order, &mut budget) else {
             continue;
         };
-        let trips = maker.stacked_by.and_then(|w| {
-            *trips
-                .entry(w)
-                .or_insert_with(|| trip_count(ctx.program, graph, w))
-        });
+        let trips = maker
+            .stacked_by
+            .and_then(|w| *trips.entry(w).or_insert_with(|| trip_count(ctx.program, w)));
         let r = module.instruction(reader);
         out.push(SavedActivation {
             peak_index,

@@ -202,7 +202,7 @@ fn free_outputs(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<(Class, Output)> {
         if aliased.contains(index.as_slice()) {
             continue;
         }
-        let names = names_of(ctx.program, graph, root, &as_path(&index), MAX_NAMES);
+        let names = names_of(ctx.program, root, &as_path(&index), MAX_NAMES);
         let Some(&allocation) = names.iter().find_map(|n| placed.get(n)) else {
             continue;
         };

@@ -28,7 +28,7 @@ pub fn all_findings(ctx: &Context<'_, '_>, graph: &Graph, extra: Vec<Finding>) -
         let activations = activation_findings(ctx, graph);
         let reported = ids_of(&activations);
         out.extend(activations);
-        out.extend(float32_findings(ctx, graph));
+        out.extend(float32_findings(ctx));
         let debug = debug_findings(ctx, graph);
         // What goes with the debugging code needs no sharding and no other type.
         let removed = ids_of(&debug);

@@ -4,11 +4,10 @@ use rustc_hash::FxHashSet;
 
 use super::evidence::{buffer_ids, buffer_line, counted, matters, shortened};
 use super::finding::{Context, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
-use super::graph::Graph;
 use super::group::producer_of;
 use super::host::runs_on_cpu;
 use super::inplace::is_elementwise;
-use super::maker::maker_of;
+use super::maker::{maker_of, maker_of_block};
 use super::peak::PeakBuffer;
 use super::phase::{operation, phase, Phase};
 use crate::model::{AllocationKind, ElementType, InstructionId};
@@ -21,7 +20,7 @@ const MAX_LOOK: usize = 100;
 
 /// At most three findings: upcasts of bfloat16 or float16 data; arguments, outputs and gradients;
 /// and other temporaries. On a CPU, only what is over a tenth of the peak.
-pub fn float32_findings(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<Finding> {
+pub fn float32_findings(ctx: &Context<'_, '_>) -> Vec<Finding> {
     let smallest = ctx.usage.peak_bytes() / SMALLEST_PART;
     let (mut upcasts, mut state, mut others) = (Vec::new(), Vec::new(), Vec::new());
     let weights = weight_dimensions(ctx);
@@ -36,11 +35,11 @@ pub fn float32_findings(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<Finding> {
         }
         match b.kind {
             // A gradient has the type of its weight.
-            AllocationKind::Temporary if is_gradient(ctx, graph, b, &weights) => {
+            AllocationKind::Temporary if is_gradient(ctx, b, &weights) => {
                 has_gradients = true;
                 state.push(b);
             }
-            AllocationKind::Temporary if is_upcast(ctx, graph, b) => upcasts.push(b),
+            AllocationKind::Temporary if is_upcast(ctx, b) => upcasts.push(b),
             AllocationKind::Temporary => others.push(b),
             AllocationKind::Constant | AllocationKind::ThreadLocal => {}
             _ => state.push(b),
@@ -54,7 +53,7 @@ pub fn float32_findings(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<Finding> {
         .peak
         .buffers
         .iter()
-        .filter(|b| is_cast_of_weight(ctx, graph, b, &weights))
+        .filter(|b| is_cast_of_weight(ctx, b, &weights))
         .collect();
     let trains = has_gradients
         || ctx
@@ -177,7 +176,7 @@ fn has_weight_dimensions(b: &PeakBuffer, weights: &FxHashSet<Vec<u64>>) -> bool 
 }
 
 /// What computes a block, seen through loops and copies; else what defines it.
-fn computed_by(ctx: &Context<'_, '_>, graph: &Graph, b: &PeakBuffer) -> Vec<InstructionId> {
+fn computed_by(ctx: &Context<'_, '_>, b: &PeakBuffer) -> Vec<InstructionId> {
     let Some(assignment) = &ctx.program.assignment else {
         return Vec::new();
     };
@@ -190,7 +189,7 @@ fn computed_by(ctx: &Context<'_, '_>, graph: &Graph, b: &PeakBuffer) -> Vec<Inst
         let path: Vec<u32> = index
             .map(|&i| u32::try_from(i).unwrap_or(u32::MAX))
             .collect();
-        out.push(maker_of(ctx.program, graph, value, &path).instruction);
+        out.push(maker_of(ctx.program, value, &path).instruction);
         out.push(value);
     }
     out.extend(producer_of(ctx, b));
@@ -200,12 +199,11 @@ fn computed_by(ctx: &Context<'_, '_>, graph: &Graph, b: &PeakBuffer) -> Vec<Inst
 /// Whether the backward pass makes a block of the dimensions of a weight.
 fn is_gradient(
     ctx: &Context<'_, '_>,
-    graph: &Graph,
     b: &PeakBuffer,
     weights: &FxHashSet<Vec<u64>>,
 ) -> bool {
     has_weight_dimensions(b, weights)
-        && computed_by(ctx, graph, b)
+        && computed_by(ctx, b)
             .into_iter()
             .any(|i| phase(ctx.program.module.instruction(i).op_name) == Phase::Backward)
 }
@@ -213,7 +211,6 @@ fn is_gradient(
 /// Whether a 16-bit temporary is a weight in another type, whole or slice by slice.
 fn is_cast_of_weight(
     ctx: &Context<'_, '_>,
-    graph: &Graph,
     b: &PeakBuffer,
     weights: &FxHashSet<Vec<u64>>,
 ) -> bool {
@@ -221,7 +218,7 @@ fn is_cast_of_weight(
     b.kind == AllocationKind::Temporary
         && half
         && has_weight_dimensions(b, weights)
-        && computed_by(ctx, graph, b).into_iter().any(|i| {
+        && computed_by(ctx, b).into_iter().any(|i| {
             let i = ctx.program.module.instruction(i);
             let op = operation(i.op_name);
             matches!(op, "convert_element_type" | "dynamic_slice" | "transpose")
@@ -230,7 +227,7 @@ fn is_cast_of_weight(
 }
 
 /// Whether a block's elements come, one for one, from a conversion of 16-bit floats.
-fn is_upcast(ctx: &Context<'_, '_>, graph: &Graph, b: &PeakBuffer) -> bool {
+fn is_upcast(ctx: &Context<'_, '_>, b: &PeakBuffer) -> bool {
     let (Some(value), Some(buffer), Some(assignment)) =
         (b.instruction, b.buffer, &ctx.program.assignment)
     else {
@@ -242,7 +239,9 @@ fn is_upcast(ctx: &Context<'_, '_>, graph: &Graph, b: &PeakBuffer) -> bool {
         .map(|&i| u32::try_from(i).unwrap_or(u32::MAX))
         .collect();
     let module = &ctx.program.module;
-    let maker = maker_of(ctx.program, graph, value, &path).instruction;
+    let Some(maker) = maker_of_block(ctx.program, b).map(|m| m.instruction) else {
+        return false;
+    };
     // Of a fusion with several results, start at the one that is meant.
     let wanted = match (path.as_slice(), maker == value) {
         ([element], true) => Some(*element as usize),

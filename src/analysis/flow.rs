@@ -223,7 +223,6 @@ fn read_until(
 /// loop's result both what went in and what its body makes. At most `limit` of them.
 pub fn names_of(
     program: &Program<'_>,
-    graph: &Graph,
     value: InstructionId,
     path: &[u32],
     limit: usize,
@@ -235,7 +234,7 @@ pub fn names_of(
         if out.len() >= limit || path.len() > MAX_DEPTH || !seen.insert((id, path.clone())) {
             continue;
         }
-        step_back(program, graph, id, &path, &mut todo);
+        step_back(program, id, &path, &mut todo);
         out.push((id, path));
     }
     out
@@ -243,7 +242,6 @@ pub fn names_of(
 
 fn step_back(
     program: &Program<'_>,
-    graph: &Graph,
     id: InstructionId,
     path: &[u32],
     todo: &mut VecDeque<(InstructionId, Path)>,
@@ -277,7 +275,7 @@ fn step_back(
             }
         }
         "parameter" => {
-            let Some(caller) = graph.caller_of(i.computation) else {
+            let Some(caller) = module.caller_of(i.computation) else {
                 return;
             };
             match module.instruction(caller).opcode {

@@ -3,10 +3,14 @@
 
 use std::collections::BTreeMap;
 
+use rustc_hash::FxHashMap;
+
 use super::finding::Context;
+use super::maker::{maker_of_block, maker_of_buffer};
 use super::peak::PeakBuffer;
-use super::producer::producer;
-use crate::model::{AllocationKind, BufferId, InstructionId};
+use super::rank::HeldRow;
+use super::text::stars;
+use crate::model::{AllocationKind, BufferId, InstructionId, Program};
 
 /// Buffers that are repeats of each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +49,7 @@ pub fn buffer_groups(ctx: &Context<'_, '_>) -> Vec<BufferGroup> {
             .as_ref()
             .map(ToString::to_string)
             .unwrap_or_default();
-        let path = with_stars(&labels[i]);
+        let path = stars(base_name(&labels[i]));
         groups
             .entry((b.kind, shape, opcode(ctx, b).to_owned(), path))
             .or_default()
@@ -59,12 +63,11 @@ pub fn buffer_groups(ctx: &Context<'_, '_>) -> Vec<BufferGroup> {
                     .iter()
                     .fold(0u64, |s, &i| s.saturating_add(f(&ctx.peak.buffers[i])))
             };
-            let first = buffer_label(ctx, &ctx.peak.buffers[members[0]]);
-            let same = members
-                .iter()
-                .all(|&i| buffer_label(ctx, &ctx.peak.buffers[i]) == first);
+            let mut names = members.iter().filter_map(|&i| labels.get(i));
+            let first = names.next().cloned().unwrap_or_default();
+            let same = names.all(|l| *l == first);
             BufferGroup {
-                label: if same { first.clone() } else { stars },
+                label: if same { first } else { stars },
                 shape,
                 opcode,
                 kind,
@@ -87,13 +90,22 @@ pub fn opcode<'a>(ctx: &Context<'_, 'a>, b: &PeakBuffer) -> &'a str {
 }
 
 /// What people call a buffer: the framework's operation path of what computes it (see
-/// [`producer`]), else that instruction's name without its number, else that nothing accounts for
-/// it.
+/// [`maker_of_block`]), else that instruction's name without its number, else that nothing
+/// accounts for it.
 pub fn buffer_label(ctx: &Context<'_, '_>, b: &PeakBuffer) -> String {
-    let Some(i) = producer_of(ctx, b) else {
+    label_of(ctx.program, producer_of(ctx, b))
+}
+
+/// The instruction that computes what a block at the peak holds.
+pub fn producer_of(ctx: &Context<'_, '_>, b: &PeakBuffer) -> Option<InstructionId> {
+    maker_of_block(ctx.program, b).map(|m| m.instruction)
+}
+
+fn label_of(program: &Program<'_>, producer: Option<InstructionId>) -> String {
+    let Some(i) = producer else {
         return "[unattributed]".to_owned();
     };
-    let i = ctx.program.module.instruction(i);
+    let i = program.module.instruction(i);
     if i.op_name.is_empty() {
         base_name(i.name).to_owned()
     } else {
@@ -101,24 +113,42 @@ pub fn buffer_label(ctx: &Context<'_, '_>, b: &PeakBuffer) -> String {
     }
 }
 
-/// The instruction that computes what a block at the peak holds.
-pub fn producer_of(ctx: &Context<'_, '_>, b: &PeakBuffer) -> Option<InstructionId> {
-    let assignment = ctx.program.assignment.as_ref()?;
-    let module = &ctx.program.module;
-    let of = |id: BufferId| {
-        let instruction = assignment.buffer(id).instruction?;
-        Some(producer(module, instruction, assignment.shape_index(id)))
-    };
-    let named = b.buffer.and_then(of);
-    // Inside a loop a buffer goes by the name of the body's parameter, which tells nothing: then
-    // by what it was before.
-    if named.is_some_and(|i| module.instruction(i).op_name.is_empty()) {
-        let before = b.canonical.and_then(of);
-        return before
-            .filter(|&i| !module.instruction(i).op_name.is_empty())
-            .or(named);
+/// Names of live ranges: of what is alive at the peak the names that it has there.
+#[derive(Debug, Clone, Default)]
+pub struct RangeLabels {
+    at_peak: FxHashMap<(BufferId, u32), usize>,
+}
+
+impl RangeLabels {
+    /// Looks up the peak's blocks by canonical buffer and first point.
+    pub fn new(ctx: &Context<'_, '_>) -> Self {
+        let blocks = ctx.peak.buffers.iter().enumerate();
+        RangeLabels {
+            at_peak: blocks
+                .filter_map(|(i, b)| Some(((b.canonical?, b.live?.0), i)))
+                .collect(),
+        }
     }
-    named
+
+    /// The buffer that stands for a range: at the peak the snapshot's, else the canonical one.
+    pub fn buffer(&self, ctx: &Context<'_, '_>, range: &HeldRow) -> BufferId {
+        let b = self.block(ctx, range).and_then(|b| b.buffer);
+        b.unwrap_or(range.buffer)
+    }
+
+    /// What people call a range's data (see [`buffer_label`]).
+    pub fn label(&self, ctx: &Context<'_, '_>, range: &HeldRow) -> String {
+        if let Some(b) = self.block(ctx, range) {
+            return buffer_label(ctx, b);
+        }
+        let made = maker_of_buffer(ctx.program, range.name).map(|m| m.instruction);
+        label_of(ctx.program, made)
+    }
+
+    fn block<'c>(&self, ctx: &Context<'c, '_>, range: &HeldRow) -> Option<&'c PeakBuffer> {
+        let &i = self.at_peak.get(&(range.buffer, range.start))?;
+        ctx.peak.buffers.get(i)
+    }
 }
 
 /// `fusion.12.remat3.clone` → `fusion`.
@@ -134,24 +164,6 @@ pub fn base_name(name: &str) -> &str {
     out
 }
 
-/// The text with every run of digits as one `*`, and without `.remat`/`.clone` suffixes.
-fn with_stars(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut in_number = false;
-    for c in base_name(text).chars() {
-        if c.is_ascii_digit() {
-            if !in_number {
-                out.push('*');
-            }
-            in_number = true;
-        } else {
-            in_number = false;
-            out.push(c);
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,10 +175,5 @@ mod tests {
         assert_eq!(base_name("custom-call.7"), "custom-call");
         assert_eq!(base_name("a.b.3"), "a.b");
         assert_eq!(base_name(".5"), ".5");
-    }
-
-    #[test]
-    fn numbers_become_stars() {
-        assert_eq!(with_stars("jit(f)/layer_12/dot"), "jit(f)/layer_*/dot");
     }
 }

@@ -2,7 +2,6 @@
 
 use super::finding::Context;
 use super::flow::{names_of, Path};
-use super::graph::Graph;
 use super::peak::PeakBuffer;
 use crate::model::InstructionId;
 
@@ -29,7 +28,7 @@ pub fn runs_on_cpu(ctx: &Context<'_, '_>) -> bool {
 
 /// Whether a temporary is fetched from an argument in the host's memory, directly or by an
 /// asynchronous copy.
-pub fn fetched_from_host(ctx: &Context<'_, '_>, graph: &Graph, value: InstructionId) -> bool {
+pub fn fetched_from_host(ctx: &Context<'_, '_>, value: InstructionId) -> bool {
     let module = &ctx.program.module;
     let mut at: (InstructionId, Path) = (value, Path::new());
     for _ in 0..6 {
@@ -47,7 +46,7 @@ pub fn fetched_from_host(ctx: &Context<'_, '_>, graph: &Graph, value: Instructio
         if space == HOST_SPACE {
             return true;
         }
-        match names_of(ctx.program, graph, from, &[], 4).pop() {
+        match names_of(ctx.program, from, &[], 4).pop() {
             Some(n) => at = n,
             None => return false,
         }

@@ -127,7 +127,7 @@ pub fn waists(ctx: &Context<'_, '_>, graph: &Graph, smallest: u64) -> FxHashSet<
             }
         });
         for path in leaves {
-            let maker = maker_of(ctx.program, graph, i, &path).instruction;
+            let maker = maker_of(ctx.program, i, &path).instruction;
             let made = module.instruction(maker);
             if phase(made.op_name) != Phase::Forward {
                 continue;

@@ -68,7 +68,7 @@ pub fn long_lived_findings(
         }
         match b.kind {
             AllocationKind::Temporary => {
-                let from_host = |i| fetched_from_host(ctx, graph, i);
+                let from_host = |i| fetched_from_host(ctx, i);
                 if b.instruction.is_some_and(from_host) {
                     fetched.push(idle);
                 } else {
@@ -133,7 +133,7 @@ fn idle_stretch<'c>(
         .map(|&i| u32::try_from(i).unwrap_or(u32::MAX))
         .collect();
     let whole_program = b.kind != AllocationKind::Temporary;
-    let maker = maker_of(ctx.program, graph, value, &path);
+    let maker = maker_of(ctx.program, value, &path);
     let (value, path) = if whole_program {
         (value, path)
     } else {

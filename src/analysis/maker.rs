@@ -1,12 +1,16 @@
-//! What computed a value, seen through copies, loops and in-place updates: the operation whose
-//! name tells people what a buffer is.
+//! What computed a value, seen through copies, loops, fusions and in-place updates: the operation
+//! whose name tells people what a buffer is. The only such search: tables, charts, origins and
+//! findings all go by it.
+//!
+//! In: a program and part of an instruction's result, a logical buffer or a block at the peak.
+//! Out: the instruction that computed it, and the loop that stacked it.
 
 use super::flow::{names_of, Path};
-use super::graph::Graph;
-use crate::model::{ComputationId, InstructionId, Program};
+use super::peak::PeakBuffer;
+use crate::model::{BufferId, ComputationId, HloModule, InstructionId, Program};
 
 /// Steps back at most.
-const MAX_STEPS: usize = 24;
+const MAX_STEPS: usize = 40;
 
 /// What computed a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,153 +23,234 @@ pub struct Maker {
     pub value: (InstructionId, Path),
 }
 
-/// Finds what computed part `path` of `value`.
-pub fn maker_of(program: &Program<'_>, graph: &Graph, value: InstructionId, path: &[u32]) -> Maker {
+/// Finds what computed a block at the peak. Memory that a loop fills is still zeros, or goes by
+/// the loop's own parameter, while the loop runs: then it is named by what is written into it.
+/// `None` for memory that nothing in the file accounts for.
+pub fn maker_of_block(program: &Program<'_>, b: &PeakBuffer) -> Option<Maker> {
     let module = &program.module;
-    let mut at = (value, path.to_vec());
-    let mut stacked = None;
-    let mut read_at = at.clone();
+    let tells = |m: &Maker| is_telling(module.instruction(m.instruction).op_name);
+    let first = maker_of_buffer(program, b.buffer?)?;
+    if tells(&first) {
+        return Some(first);
+    }
+    let filled = b.becomes.and_then(|id| maker_of_buffer(program, id));
+    if let Some(m) = filled.filter(tells) {
+        return Some(m);
+    }
+    if !module.instruction(first.instruction).op_name.is_empty() {
+        return Some(first);
+    }
+    let before = b.canonical.and_then(|id| maker_of_buffer(program, id));
+    before
+        .filter(|m| !module.instruction(m.instruction).op_name.is_empty())
+        .or(Some(first))
+}
+
+/// Finds what computed a logical buffer; `None` if no instruction is known to define it.
+pub fn maker_of_buffer(program: &Program<'_>, id: BufferId) -> Option<Maker> {
+    let assignment = program.assignment.as_ref()?;
+    let defined_by = assignment.buffer(id).instruction?;
+    let path: Path = assignment
+        .shape_index(id)
+        .iter()
+        .map(|&i| u32::try_from(i).unwrap_or(u32::MAX))
+        .collect();
+    Some(maker_of(program, defined_by, &path))
+}
+
+/// Finds what computed part `path` of `value`: the last instruction with a telling name on the
+/// way back to where it is computed.
+pub fn maker_of(program: &Program<'_>, value: InstructionId, path: &[u32]) -> Maker {
+    let mut walk = Walk {
+        program,
+        at: (value, path.to_vec()),
+        stacked: None,
+        read_at: (value, path.to_vec()),
+        fusions: Vec::new(),
+    };
+    let module = &program.module;
+    let mut named = None;
     for _ in 0..MAX_STEPS {
-        let (id, path) = at.clone();
-        let i = module.instruction(id);
-        let operand = |n: usize| module.operands(id).get(n).copied();
-        let next: Option<(InstructionId, Path)> = match i.opcode {
-            "while" => {
-                let body = module.called(id).first().copied();
-                let found = body.and_then(|b| stacked_slice(program, graph, b, &path));
-                match found {
-                    Some(slice) => {
-                        stacked = Some(id);
-                        read_at = (id, path.clone());
-                        Some(slice)
-                    }
-                    // The body's result, if it is not just handed on.
-                    None => body
-                        .and_then(|b| module.computation(b).root)
-                        .map(|r| {
-                            let names = names_of(program, graph, r, &path, 6);
-                            names
-                                .into_iter()
-                                .find(|n| makes(module.instruction(n.0).opcode))
-                        })
-                        .unwrap_or_default()
-                        .or_else(|| operand(0).map(|o| (o, path.clone()))),
-                }
-            }
-            "parameter" => match graph.caller_of(i.computation) {
-                Some(_) => names_of(program, graph, id, &path, 2)
-                    .pop()
-                    .filter(|n| n.0 != id),
-                None => None,
-            },
-            "get-tuple-element" | "tuple" | "bitcast" | "opt-barrier" => {
-                names_of(program, graph, id, &path, 2)
-                    .pop()
-                    .filter(|n| n.0 != id)
-            }
-            "copy" | "copy-start" | "copy-done" | "reshape" | "transpose" | "reduce-precision" => {
-                operand(0).map(|o| (o, Path::new()))
-            }
-            "slice-start" | "slice-done" | "async-done" if i.op_name.is_empty() => {
-                operand(0).map(|o| (o, Path::new()))
-            }
-            "fusion" => {
-                let inner = module
-                    .called(id)
-                    .first()
-                    .and_then(|&b| slice_in_fusion(program, graph, id, b, &path));
-                // In a loop's body, a slice written in place stays in what the loop carries.
-                let looping = graph
-                    .caller_of(i.computation)
-                    .filter(|&c| module.instruction(c).opcode == "while");
-                match inner {
-                    Some(n) => {
-                        stacked = stacked.or(looping);
-                        Some(n)
-                    }
-                    None => break,
-                }
-            }
+        let i = module.instruction(walk.at.0);
+        if is_telling(i.op_name) && !is_carrier(i.opcode) {
+            named = Some(walk.at.0);
+        }
+        match walk.step() {
+            Some(next) if next != walk.at => walk.at = next,
             _ => break,
-        };
-        match next {
-            Some(n) => at = n,
-            None => break,
         }
     }
-    let best = at.0;
-    let named = !module.instruction(best).op_name.is_empty();
+    let last = walk.at.0;
+    let has_name = |i: &InstructionId| !module.instruction(*i).op_name.is_empty();
     Maker {
-        instruction: if named { best } else { value },
-        stacked_by: stacked,
-        value: read_at,
+        instruction: named.or(Some(last).filter(has_name)).unwrap_or(value),
+        stacked_by: walk.stacked,
+        value: walk.read_at,
     }
 }
 
-fn makes(opcode: &str) -> bool {
+/// Whether a name says what is computed rather than where it is put.
+fn is_telling(op_name: &str) -> bool {
+    let last = op_name.rsplit('/').next().unwrap_or_default();
     !matches!(
-        opcode,
-        "parameter" | "get-tuple-element" | "tuple" | "bitcast" | "opt-barrier" | "while"
+        last,
+        "" | "while" | "body" | "dynamic_update_slice" | "broadcast_in_dim" | "copy"
     )
 }
 
-/// Of a loop body that writes one slice of carried part `path` each time: the slice's value.
-fn stacked_slice(
-    program: &Program<'_>,
-    graph: &Graph,
-    body: ComputationId,
-    path: &[u32],
-) -> Option<(InstructionId, Path)> {
-    let module = &program.module;
-    let root = module.computation(body).root?;
-    let (id, path) = names_of(program, graph, root, path, 6)
-        .into_iter()
-        .find(|n| makes(module.instruction(n.0).opcode))?;
-    match module.instruction(id).opcode {
-        "dynamic-update-slice" => Some((*module.operands(id).get(1)?, Path::new())),
-        "fusion" => {
-            let &fused = module.called(id).first()?;
-            slice_in_fusion(program, graph, id, fused, &path)
+/// Opcodes that hand values on, whatever their name.
+fn is_carrier(opcode: &str) -> bool {
+    matches!(
+        opcode,
+        "while" | "call" | "conditional" | "tuple" | "get-tuple-element"
+    )
+}
+
+/// Opcodes whose result is computed, not another name of something.
+fn makes(opcode: &str) -> bool {
+    !is_carrier(opcode) && !matches!(opcode, "parameter" | "bitcast" | "opt-barrier")
+}
+
+struct Walk<'w, 'a> {
+    program: &'w Program<'a>,
+    at: (InstructionId, Path),
+    stacked: Option<InstructionId>,
+    read_at: (InstructionId, Path),
+    /// Fusions entered: their parameters are their operands.
+    fusions: Vec<InstructionId>,
+}
+
+impl Walk<'_, '_> {
+    fn step(&mut self) -> Option<(InstructionId, Path)> {
+        let (id, path) = self.at.clone();
+        let program = self.program;
+        let module = &program.module;
+        let i = module.instruction(id);
+        let operand = |n: usize| module.operands(id).get(n).map(|&o| (o, Path::new()));
+        let other_name = |steps| {
+            let names = names_of(program, id, &path, steps);
+            names.into_iter().last().filter(|n| n.0 != id)
+        };
+        match i.opcode {
+            "while" => self.through_loop(id, &path),
+            "call" => {
+                let &body = module.called(id).first()?;
+                Some((module.computation(body).root?, path))
+            }
+            "parameter" if module.computation(i.computation).is_fusion => {
+                let fusion = self.fusions.pop()?;
+                let &o = module.operands(fusion).get(i.parameter_number as usize)?;
+                Some((o, path))
+            }
+            "parameter" => module.caller_of(i.computation).and_then(|_| other_name(2)),
+            "get-tuple-element" | "tuple" | "bitcast" | "opt-barrier" | "optimization-barrier" => {
+                other_name(2)
+            }
+            "copy" | "copy-start" | "copy-done" | "reshape" | "transpose" | "reduce-precision" => {
+                operand(0)
+            }
+            "slice-start" | "slice-done" | "async-done" if i.op_name.is_empty() => operand(0),
+            // In a loop's body, a slice written in place stays in what the loop carries.
+            "dynamic-update-slice" => {
+                let looping = loop_around(module, id)?;
+                self.stacked = self.stacked.or(Some(looping));
+                operand(1)
+            }
+            "fusion" => self.into_fusion(id, &path),
+            _ => None,
         }
-        _ => None,
+    }
+
+    fn through_loop(&mut self, id: InstructionId, path: &[u32]) -> Option<(InstructionId, Path)> {
+        let module = &self.program.module;
+        self.fusions.clear();
+        let before = || {
+            let &o = module.operands(id).first()?;
+            Some((o, path.to_vec()))
+        };
+        let made = module.called(id).first().and_then(|&body| {
+            let root = module.computation(body).root?;
+            let names = names_of(self.program, root, path, 6);
+            names
+                .into_iter()
+                .find(|n| makes(module.instruction(n.0).opcode))
+        });
+        // What the body only hands on was there before.
+        let Some((at, part)) = made else {
+            return before();
+        };
+        let slice = match module.instruction(at).opcode {
+            "dynamic-update-slice" => module.operands(at).get(1).map(|&o| (o, Path::new())),
+            "fusion" => self.slice_in_fusion(at, &part),
+            _ => None,
+        };
+        if slice.is_some() {
+            self.stacked = Some(id);
+            self.read_at = (id, path.to_vec());
+        }
+        slice.or(Some((at, part)))
+    }
+
+    fn into_fusion(&mut self, id: InstructionId, path: &[u32]) -> Option<(InstructionId, Path)> {
+        let module = &self.program.module;
+        if let Some(slice) = self.slice_in_fusion(id, path) {
+            self.stacked = self.stacked.or(loop_around(module, id));
+            return Some(slice);
+        }
+        if is_telling(module.instruction(id).op_name) {
+            return None;
+        }
+        let &fused = module.called(id).first()?;
+        self.fusions.push(id);
+        Some((module.computation(fused).root?, path.to_vec()))
+    }
+
+    /// Of a fusion whose part `path` is an in-place update: the value of the slice it writes,
+    /// inside the fusion or, where it comes from outside, the operand.
+    fn slice_in_fusion(
+        &mut self,
+        fusion: InstructionId,
+        path: &[u32],
+    ) -> Option<(InstructionId, Path)> {
+        let module = &self.program.module;
+        let &fused = module.called(fusion).first()?;
+        let mut at = module.computation(fused).root?;
+        if let [element] = path {
+            at = *module.operands(at).get(*element as usize)?;
+        }
+        let mut is_update = false;
+        for _ in 0..MAX_STEPS {
+            let i = module.instruction(at);
+            let operand = |n: usize| module.operands(at).get(n).copied();
+            match i.opcode {
+                "dynamic-update-slice" => {
+                    is_update = true;
+                    at = operand(1)?;
+                }
+                "bitcast" | "reshape" | "copy" | "transpose" | "reduce-precision" => {
+                    at = operand(0)?;
+                }
+                "convert" if i.op_name.is_empty() || i.op_name.ends_with("reduce_precision") => {
+                    at = operand(0)?;
+                }
+                "parameter" => {
+                    let outer = *module.operands(fusion).get(i.parameter_number as usize)?;
+                    return is_update.then_some((outer, Path::new()));
+                }
+                _ => break,
+            }
+        }
+        if is_update {
+            self.fusions.push(fusion);
+        }
+        is_update.then_some((at, Path::new()))
     }
 }
 
-/// Of a fusion whose part `path` is an in-place update: the value of the slice it writes, inside
-/// the fusion or, where it comes from outside, the operand.
-fn slice_in_fusion(
-    program: &Program<'_>,
-    graph: &Graph,
-    fusion: InstructionId,
-    fused: ComputationId,
-    path: &[u32],
-) -> Option<(InstructionId, Path)> {
-    let module = &program.module;
-    let mut at = module.computation(fused).root?;
-    if let [element] = path {
-        at = *module.operands(at).get(*element as usize)?;
-    }
-    let mut is_update = false;
-    for _ in 0..MAX_STEPS {
-        let i = module.instruction(at);
-        let operand = |n: usize| module.operands(at).get(n).copied();
-        match i.opcode {
-            "dynamic-update-slice" => {
-                is_update = true;
-                at = operand(1)?;
-            }
-            "bitcast" | "reshape" | "copy" | "transpose" | "reduce-precision" => at = operand(0)?,
-            "convert" if i.op_name.is_empty() || i.op_name.ends_with("reduce_precision") => {
-                at = operand(0)?;
-            }
-            "parameter" => {
-                let outer = *module.operands(fusion).get(i.parameter_number as usize)?;
-                return names_of(program, graph, outer, &[], 1)
-                    .pop()
-                    .filter(|_| is_update);
-            }
-            _ => break,
-        }
-    }
-    is_update.then_some((at, Path::new()))
+/// The loop in whose body an instruction is.
+fn loop_around(module: &HloModule<'_>, id: InstructionId) -> Option<InstructionId> {
+    let computation: ComputationId = module.instruction(id).computation;
+    module
+        .caller_of(computation)
+        .filter(|&c| module.instruction(c).opcode == "while")
 }

@@ -26,7 +26,6 @@ mod padding;
 mod padding_findings;
 mod peak;
 mod phase;
-mod producer;
 mod provenance;
 mod rank;
 mod redundancy;
@@ -34,6 +33,7 @@ mod replay;
 mod replication;
 mod sharding_findings;
 mod space;
+mod text;
 mod tree;
 mod trip;
 mod union;
@@ -51,10 +51,12 @@ pub use findings::all_findings;
 pub use float32::float32_findings;
 pub use fragmentation::fragmentation_findings;
 pub use graph::{runs, Graph, ProgramPoints, Use};
-pub use group::{base_name, buffer_groups, buffer_label, opcode, producer_of, BufferGroup};
+pub use group::{
+    base_name, buffer_groups, buffer_label, opcode, producer_of, BufferGroup, RangeLabels,
+};
 pub use large_tensor::large_tensor_findings;
 pub use long_lived::long_lived_findings;
-pub use maker::{maker_of, Maker};
+pub use maker::{maker_of, maker_of_block, maker_of_buffer, Maker};
 pub use origin::{origins, Origin, OriginLabel};
 pub use padding::{
     better_shape, causes, padding_rows, BetterShape, PaddingCause, PaddingRow, ShapeChange,
@@ -62,7 +64,6 @@ pub use padding::{
 pub use padding_findings::padding_findings;
 pub use peak::{peak_snapshot, PeakBuffer, PeakSnapshot};
 pub use phase::{phase, scope, Phase};
-pub use producer::producer;
 pub use rank::{
     long_held, rank_by, rank_by_element_type, rank_by_opcode, rank_by_source, HeldRow, RankRow,
 };

@@ -12,7 +12,7 @@ use super::donation::donation_candidates;
 use super::finding::Context;
 use super::flow::{names_of, reads_of, Path};
 use super::graph::Graph;
-use super::maker::maker_of;
+use super::maker::maker_of_block;
 use super::peak::PeakBuffer;
 use super::phase::{operation, phase, Phase};
 use crate::model::{AllocationId, AllocationKind, InstructionId, Shape};
@@ -106,9 +106,9 @@ pub fn origins(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<OriginLabel> {
                 of_argument(ctx, p, &weights)
             }
             (AllocationKind::Output, _) => {
-                of_output(b).unwrap_or_else(|| computed(ctx, graph, b, saved.get(&at), &weights))
+                of_output(b).unwrap_or_else(|| computed(ctx, b, saved.get(&at), &weights))
             }
-            _ => computed(ctx, graph, b, saved.get(&at), &weights),
+            _ => computed(ctx, b, saved.get(&at), &weights),
         })
         .collect()
 }
@@ -251,23 +251,15 @@ fn of_argument(ctx: &Context<'_, '_>, p: InstructionId, weights: &Weights) -> Or
 /// Outputs and temporaries: by what made them.
 fn computed(
     ctx: &Context<'_, '_>,
-    graph: &Graph,
     b: &PeakBuffer,
     saved: Option<&SavedActivation>,
     weights: &Weights,
 ) -> OriginLabel {
     let module = &ctx.program.module;
-    let (Some(value), Some(buffer), Some(assignment)) =
-        (b.instruction, b.buffer, &ctx.program.assignment)
-    else {
+    let made_by = maker_of_block(ctx.program, b);
+    let (Some(value), Some(maker)) = (b.instruction, made_by.map(|m| m.instruction)) else {
         return label(Origin::Unknown, "nothing in the file accounts for it");
     };
-    let path: Path = assignment
-        .shape_index(buffer)
-        .iter()
-        .map(|&i| u32::try_from(i).unwrap_or(u32::MAX))
-        .collect();
-    let maker = maker_of(ctx.program, graph, value, &path).instruction;
     let i = module.instruction(maker);
     if module.instruction(maker).opcode == "parameter" && module.entry == Some(i.computation) {
         let named = by_argument_name(argument_name(ctx.program, maker));
@@ -303,7 +295,7 @@ fn computed(
             "has a dimension of the size of an embedding table's rows",
         );
     }
-    if let Some(p) = cast_of(ctx, graph, maker, dimensions, weights) {
+    if let Some(p) = cast_of(ctx, maker, dimensions, weights) {
         let name = argument_name(ctx.program, p);
         return label(
             Origin::Parameters,
@@ -346,7 +338,6 @@ fn computed(
 /// else that large.
 fn cast_of(
     ctx: &Context<'_, '_>,
-    graph: &Graph,
     maker: InstructionId,
     dimensions: Option<&Vec<u64>>,
     weights: &Weights,
@@ -365,7 +356,7 @@ fn cast_of(
     let &[source] = of_size.as_slice() else {
         return None;
     };
-    names_of(ctx.program, graph, source, &[], 4)
+    names_of(ctx.program, source, &[], 4)
         .into_iter()
         .map(|n| n.0)
         .find(|n| weights.parameters.contains(n))

@@ -44,10 +44,7 @@ pub fn padding_findings(
         let Some(&g) = group_of.get(&row.buffer) else {
             continue;
         };
-        let saved = row
-            .better
-            .as_ref()
-            .map_or(0, |b| row.size_bytes.saturating_sub(b.size_bytes));
+        let saved = row.better.as_ref().map_or(0, |b| b.saving_bytes);
         let id = ctx
             .peak
             .buffers
@@ -166,16 +163,29 @@ fn advice(shape: &Shape, row: &PaddingRow) -> (String, Safety) {
             ),
             ShapeChange::Merge => (
                 format!(
-                    "merge the last dimensions, x.reshape({dims}), and split them where they are \
-                     used: {each} each under the same tile"
+                    "merge neighbouring dimensions, x.reshape({dims}), and split them where they \
+                     are used: {each} each under the same tile"
                 ),
                 Safety::ChangesSpeed,
             ),
             ShapeChange::RoundDown => (
-                format!("make its dimensions [{dims}]: {each} each"),
+                format!(
+                    "make its dimensions [{dims}], a multiple of the tile: that saves {} of \
+                     padding each",
+                    units::bytes(better.saving_bytes)
+                ),
                 Safety::ChangesModel,
             ),
         };
+    }
+    if row.is_convolution {
+        return (
+            "channels or images below the tile pad: more channels in each convolution use the \
+             same memory for more data, or another layout (NHWC or NCHW) puts a longer dimension \
+             last; the compiler chooses layouts of temporaries, so compile to see"
+                .to_owned(),
+            Safety::ChangesModel,
+        );
     }
     let cause = row
         .causes
@@ -190,11 +200,16 @@ fn advice(shape: &Shape, row: &PaddingRow) -> (String, Safety) {
             ),
             Safety::ChangesModel,
         ),
-        Some((d, size, padded)) => (
+        Some((d, size, padded)) if size.saturating_mul(4) < padded.saturating_mul(3) => (
             format!(
-                "dimension {d} may grow from {size} to {padded} at no cost in memory; smaller \
-                 multiples of the tile save"
+                "dimension {d} is far below the tile: {size} elements take the place of {padded}; \
+                 no other order of its dimensions avoids that, only a longer dimension there or \
+                 fewer such arrays"
             ),
+            Safety::ChangesModel,
+        ),
+        Some((d, size, padded)) => (
+            format!("dimension {d} may grow from {size} to {padded} at no cost in memory"),
             Safety::ChangesModel,
         ),
         None => (String::new(), Safety::Safe),

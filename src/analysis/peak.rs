@@ -3,7 +3,7 @@
 
 use std::cmp::Reverse;
 
-use super::replay::last_names;
+use super::replay::{last_names, next_names};
 use super::space::SpaceUsage;
 use crate::model::{
     AllocationId, AllocationKind, BufferAssignment, BufferId, HeapEvent, InstructionId, Program,
@@ -30,6 +30,8 @@ pub struct PeakBuffer {
     pub buffer: Option<BufferId>,
     /// Canonical buffer whose size and live range count (differs from `buffer` under sharing).
     pub canonical: Option<BufferId>,
+    /// The loop's result that it becomes later in its life: what a loop fills is zeros before.
+    pub becomes: Option<BufferId>,
     /// Allocation that holds it.
     pub allocation: Option<AllocationId>,
     /// Instruction that defines it.
@@ -201,6 +203,7 @@ fn describe(
     PeakBuffer {
         buffer,
         canonical: buffer,
+        becomes: None,
         allocation,
         instruction: logical.and_then(|b| b.instruction),
         offset_bytes: logical.map_or(0, |b| b.offset_bytes),
@@ -228,11 +231,20 @@ fn arena_buffers(
     } else {
         let (trace, shift) = trace_of_point(assignment, arena);
         let names = last_names(assignment, trace, arena.peak_point - shift);
-        for r in arena
-            .ranges
-            .iter()
-            .filter(|r| (r.start..r.end).contains(&arena.peak_point))
-        {
+        let at_peak = || {
+            let ranges = arena.ranges.iter();
+            ranges.filter(|r| (r.start..r.end).contains(&arena.peak_point))
+        };
+        let ends = at_peak()
+            .map(|r| (r.buffer, r.end.saturating_sub(shift)))
+            .collect();
+        let is_loop = |b: BufferId| {
+            let defined_by = assignment.buffer(b).instruction;
+            defined_by.is_some_and(|i| program.module.instruction(i).opcode == "while")
+        };
+        let point = arena.peak_point - shift;
+        let later = next_names(assignment, trace, point, &ends, is_loop);
+        for r in at_peak() {
             let canonical = assignment.buffer(r.buffer);
             if canonical.size_bytes == 0 {
                 continue;
@@ -247,6 +259,7 @@ fn arena_buffers(
                 kind,
             );
             b.canonical = Some(r.buffer);
+            b.becomes = later.get(&r.buffer).copied();
             b.offset_bytes = canonical.offset_bytes;
             b.live = Some((r.start, r.end));
             out.push(b);

@@ -1,6 +1,8 @@
 //! What an operation's name tells: its place in automatic differentiation and the scope of the
 //! user's code it is from.
 
+use super::text::stars;
+
 /// Part of a training step, by the framework's name of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
@@ -51,20 +53,7 @@ pub fn scope(op_name: &str) -> String {
 
 /// A scope with its numbers replaced: `layers_3/mlp` and `layers_4/mlp` are alike.
 pub fn scope_pattern(scope: &str) -> String {
-    let mut out = String::with_capacity(scope.len());
-    let mut in_number = false;
-    for c in scope.chars() {
-        if c.is_ascii_digit() {
-            if !in_number {
-                out.push('*');
-            }
-            in_number = true;
-        } else {
-            out.push(c);
-            in_number = false;
-        }
-    }
-    out
+    stars(scope)
 }
 
 /// The last part of an operation's name: `dot_general`, or of an einsum `bsd,dhk->bshk/dot_general`.

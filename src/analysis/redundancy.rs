@@ -12,6 +12,7 @@ use super::group::{buffer_label, producer_of};
 use super::peak::PeakBuffer;
 use super::provenance::Provenance;
 use super::replication::{DeviceClassesId, Replication};
+use super::text::{merged, stars};
 use crate::model::{AllocationKind, InstructionId, Sharding};
 
 /// How much of the peak is copies. All sizes are of one device, in bytes.
@@ -117,7 +118,7 @@ pub fn replication_summary(ctx: &Context<'_, '_>, r: &Replication) -> Replicatio
         let whole = annotation.is_some_and(|s| s.is_fully_replicated(r.num_partitions()));
         let key = Key {
             bare_argument,
-            label: starred(&label),
+            label: stars(&label),
             kind: b.kind,
             classes,
             whole,
@@ -306,54 +307,4 @@ fn place(ctx: &Context<'_, '_>, made_by: Option<InstructionId>) -> String {
             let file = s.file.rsplit('/').next().unwrap_or_default();
             format!("{file}:{}", s.line)
         })
-}
-
-/// A name with every `[number]` replaced by `[*]`: `layers[3]['w']` → `layers[*]['w']`.
-fn starred(name: &str) -> String {
-    pieces(name)
-        .map(|p| if is_number(p) { "*" } else { p })
-        .collect()
-}
-
-/// One name for two that differ in numbers only: what differs reads `*`.
-fn merged(a: &str, b: &str) -> String {
-    if a == b {
-        return a.to_owned();
-    }
-    pieces(a)
-        .zip(pieces(b))
-        .map(|(x, y)| if x == y { x } else { "*" })
-        .collect()
-}
-
-/// Text cut before and after each run of digits that brackets enclose.
-fn pieces(name: &str) -> impl Iterator<Item = &str> {
-    name.split_inclusive('[')
-        .flat_map(|part| match part.split_once(']') {
-            Some((inside, _)) if is_number(inside) || inside == "*" => {
-                let (number, rest) = part.split_at(inside.len());
-                [number, rest]
-            }
-            _ => ["", part],
-        })
-        .filter(|p| !p.is_empty())
-}
-
-fn is_number(s: &str) -> bool {
-    !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_in_names_are_folded() {
-        assert_eq!(starred("state[0]['mlp'][12]"), "state[*]['mlp'][*]");
-        assert_eq!(merged("p[0][3]", "p[0][4]"), "p[0][*]");
-        assert_eq!(merged("p[0][*]", "p[0][5]"), "p[0][*]");
-        assert_eq!(merged("p[1]['w']", "p[0]['w']"), "p[*]['w']");
-        assert_eq!(starred("x[ab]"), "x[ab]");
-        assert_eq!(starred("[]["), "[][");
-    }
 }

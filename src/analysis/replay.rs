@@ -138,6 +138,40 @@ pub fn last_names(
     names
 }
 
+/// The first buffer that `counts` among those that become names of each canonical buffer after
+/// `point`, within the live range that `point` is in, by canonical buffer.
+pub fn next_names(
+    assignment: &BufferAssignment<'_>,
+    trace: &HeapTrace<'_>,
+    point: u32,
+    ends: &rustc_hash::FxHashMap<BufferId, u32>,
+    counts: impl Fn(BufferId) -> bool,
+) -> rustc_hash::FxHashMap<BufferId, BufferId> {
+    let mut root = rustc_hash::FxHashMap::default();
+    let mut out = rustc_hash::FxHashMap::default();
+    let known = |b: BufferId| b.index() < assignment.logical_buffers.len();
+    for (at, event) in trace.events.iter().enumerate() {
+        let Some(b) = event.buffer.filter(|b| known(*b)) else {
+            continue;
+        };
+        match event.kind {
+            HeapEventKind::Alloc => {
+                root.insert(b, b);
+            }
+            HeapEventKind::ShareWith { canonical: Some(c) } => {
+                let r = root.get(&c).copied().unwrap_or(c);
+                root.insert(b, r);
+                let within = ends.get(&r).is_some_and(|&end| at < end as usize);
+                if at > point as usize && within && counts(b) {
+                    out.entry(r).or_insert(b);
+                }
+            }
+            _ => {}
+        }
+    }
+    out
+}
+
 /// The last buffer to become a name of each canonical buffer within each of its live ranges, by
 /// canonical buffer and first point of the range. Ranges without sharing are not listed.
 pub fn range_names(
@@ -277,5 +311,20 @@ mod tests {
         let t = trace(&[('a', 0, 0), ('s', 1, 0), ('s', 2, 1), ('f', 0, 0)]);
         assert_eq!(last_names(&a, &t, 1).get(&BufferId(0)), Some(&BufferId(1)));
         assert_eq!(last_names(&a, &t, 3).get(&BufferId(0)), Some(&BufferId(2)));
+    }
+
+    #[test]
+    fn later_names_count_within_the_live_range() {
+        let a = assignment(&[10, 10, 10]);
+        let t = trace(&[('a', 0, 0), ('s', 1, 0), ('s', 2, 1), ('f', 0, 0)]);
+        let next = |end, counts: fn(BufferId) -> bool| {
+            let ends = [(BufferId(0), end)].into_iter().collect();
+            next_names(&a, &t, 0, &ends, counts)
+                .get(&BufferId(0))
+                .copied()
+        };
+        assert_eq!(next(4, |_| true), Some(BufferId(1)));
+        assert_eq!(next(4, |b| b.0 == 2), Some(BufferId(2)));
+        assert_eq!(next(2, |b| b.0 == 2), None);
     }
 }

@@ -57,7 +57,7 @@ fn finding(
     let held = match row.distinct_copies {
         1 => format!("the same on all {} devices", row.devices),
         n => format!(
-            "only {n} different contents on {} devices, the same along {}",
+            "{n} different contents over {} devices, the same along {}",
             row.devices,
             row.axes.as_deref().unwrap_or("some of them")
         ),
@@ -99,8 +99,11 @@ fn evidence(ctx: &Context<'_, '_>, row: &RedundantRow) -> Vec<String> {
     }
     if let Some(axes) = &row.axes {
         out.push(format!(
-            "replicated over {axes}: {} different contents on {} devices",
-            row.distinct_copies, row.devices
+            "replicated over {axes}: {}",
+            match row.distinct_copies {
+                1 => format!("the same on all {} devices", row.devices),
+                n => format!("{n} different contents over {} devices", row.devices),
+            }
         ));
     }
     out.push(format!(

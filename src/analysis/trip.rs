@@ -2,18 +2,17 @@
 //! that is compared with a constant.
 
 use super::flow::names_of;
-use super::graph::Graph;
 use crate::decode::wire::{fields, numbers, Value};
 use crate::model::{InstructionId, Program};
 
 /// Number of times that a while's body runs; `None` where that cannot be told.
-pub fn trip_count(program: &Program<'_>, graph: &Graph, id: InstructionId) -> Option<u64> {
+pub fn trip_count(program: &Program<'_>, id: InstructionId) -> Option<u64> {
     let i = program.module.instruction(id);
     if i.opcode != "while" {
         return None;
     }
     let config = String::from_utf8_lossy(i.attributes().backend_config).into_owned();
-    known_trip_count(&config).or_else(|| counted(program, graph, id))
+    known_trip_count(&config).or_else(|| counted(program, id))
 }
 
 /// `"known_trip_count":{"n":"8"}`, spaces allowed.
@@ -29,7 +28,7 @@ fn known_trip_count(config: &str) -> Option<u64> {
 
 /// `for (i = start; i < bound; i += 1)`: the condition compares an element of the carried tuple
 /// with a constant, that element starts as a constant, and the body adds one to it.
-fn counted(program: &Program<'_>, graph: &Graph, id: InstructionId) -> Option<u64> {
+fn counted(program: &Program<'_>, id: InstructionId) -> Option<u64> {
     let module = &program.module;
     let &[body, condition] = module.called(id) else {
         return None;
@@ -42,9 +41,9 @@ fn counted(program: &Program<'_>, graph: &Graph, id: InstructionId) -> Option<u6
         return None;
     };
     let element = carried_element(program, counter)?;
-    let bound = constant(program, graph, bound, &[])?;
+    let bound = constant(program, bound, &[])?;
     let init = *module.operands(id).first()?;
-    let start = constant(program, graph, init, &[element])?;
+    let start = constant(program, init, &[element])?;
     // The body's new counter is the old one plus one.
     let next = module.computation(body).root?;
     let next = *module.operands(next).get(element as usize)?;
@@ -52,8 +51,7 @@ fn counted(program: &Program<'_>, graph: &Graph, id: InstructionId) -> Option<u6
         return None;
     };
     let is_step = |old, step| {
-        carried_element(program, old) == Some(element)
-            && constant(program, graph, step, &[]) == Some(1)
+        carried_element(program, old) == Some(element) && constant(program, step, &[]) == Some(1)
     };
     if module.instruction(next).opcode != "add" || !(is_step(a, b) || is_step(b, a)) {
         return None;
@@ -72,10 +70,10 @@ fn carried_element(program: &Program<'_>, id: InstructionId) -> Option<u32> {
 }
 
 /// An integer constant behind tuples, copies and bitcasts.
-fn constant(program: &Program<'_>, graph: &Graph, id: InstructionId, path: &[u32]) -> Option<i64> {
+fn constant(program: &Program<'_>, id: InstructionId, path: &[u32]) -> Option<i64> {
     let mut at = (id, path.to_vec());
     for _ in 0..8 {
-        let (id, path) = names_of(program, graph, at.0, &at.1, 8).pop()?;
+        let (id, path) = names_of(program, at.0, &at.1, 8).pop()?;
         let i = program.module.instruction(id);
         match i.opcode {
             "constant" if path.is_empty() => return scalar_literal(i.raw),

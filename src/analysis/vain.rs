@@ -121,7 +121,7 @@ fn carried_by(
             .collect();
         in_body
             || value == looping
-            || names_of(ctx.program, graph, value, &path, 8)
+            || names_of(ctx.program, value, &path, 8)
                 .iter()
                 .any(|n| n.0 == looping)
     })

@@ -170,6 +170,9 @@ fn padded_groups(data: &ChartData) -> Vec<&ChartGroup> {
 /// Rows for the `limit` groups that lose most to padding, and one for the rest; the bars are what
 /// is lost.
 pub(super) fn padding_rows(data: &ChartData, limit: usize) -> Vec<BarRow> {
+    if !padding_matters(data) {
+        return Vec::new();
+    }
     let groups = padded_groups(data);
     // What loses next to nothing is noise here.
     let all = lost(&groups);
@@ -209,6 +212,12 @@ pub(super) fn padding_rows(data: &ChartData, limit: usize) -> Vec<BarRow> {
         });
     }
     rows
+}
+
+/// Whether padding is at least a thousandth of the peak.
+fn padding_matters(data: &ChartData) -> bool {
+    u128::from(data.padding_bytes()) * 1000 >= u128::from(data.peak_bytes)
+        && data.padding_bytes() > 0
 }
 
 fn lost(groups: &[&ChartGroup]) -> u64 {
@@ -289,12 +298,11 @@ pub(super) fn draw_padding<B: DrawingBackend>(c: &mut Canvas<'_, B>, data: &Char
     let shown = padded_groups(data);
     let kinds: Vec<AllocationKind> = shown.iter().take(MAX_ROWS).map(|g| g.kind).collect();
     let items = kind_legend(&kinds, true);
-    page(
-        c,
-        &padding_rows(data, MAX_ROWS),
-        &items,
-        "No tile padding at the peak: every byte holds data.",
-    );
+    let nothing = match data.padding_bytes() {
+        0 => "No tile padding at the peak: every byte holds data.",
+        _ => "Less than a thousandth of the peak is tile padding: nothing to gain here.",
+    };
+    page(c, &padding_rows(data, MAX_ROWS), &items, nothing);
 }
 
 /// What padding costs, in one line.
@@ -317,7 +325,11 @@ fn sharding_rows(rows: &[ShardingRow]) -> Vec<BarRow> {
             note: match r.copies {
                 0 | 1 => "every device holds its own part".to_owned(),
                 n if n >= r.devices => format!("the same on all {n} devices"),
-                n => format!("{n} copies over {} devices", r.devices),
+                n => format!(
+                    "{} different contents over {} devices",
+                    units::count(r.devices / n),
+                    units::count(r.devices)
+                ),
             },
             value: units::bytes(r.size_bytes),
             share: if redundant == 0 {

@@ -1,11 +1,9 @@
 //! From an analysed memory space to [`ChartData`]. Cost is linear in buffers and program points
 //! (up to sorting).
 
-use std::cmp::Reverse;
-
 use super::data::{ChartData, ChartGroup, ChartTitle, Coverage, MapBlock, MemoryMap, Timeline};
 use super::scopes::scope_tree;
-use crate::analysis::{base_name, producer, scopes, ArenaUsage, BufferGroup, Context};
+use crate::analysis::{long_held, scopes, ArenaUsage, BufferGroup, Context, HeldRow, RangeLabels};
 use crate::model::{AllocationKind, BufferAssignment, BufferId, Program, Shape};
 
 /// Blocks that a map draws one by one.
@@ -49,7 +47,7 @@ pub fn chart_data(ctx: &Context<'_, '_>, groups: &[BufferGroup], device: &str) -
         groups: groups.iter().map(chart_group).collect(),
         map: arena
             .zip(assignment)
-            .map(|(arena, assignment)| memory_map(ctx.program, assignment, arena)),
+            .map(|(arena, assignment)| memory_map(ctx, assignment, arena)),
         scopes: scope_tree(ctx),
         sharding: Vec::new(),
         what_if: None,
@@ -141,43 +139,39 @@ fn for_each_shape(
 }
 
 fn memory_map(
-    program: &Program<'_>,
+    ctx: &Context<'_, '_>,
     assignment: &BufferAssignment<'_>,
     arena: &ArenaUsage,
 ) -> MemoryMap {
-    let mut blocks: Vec<(BufferId, MapBlock)> = arena
-        .ranges
+    // Most bytes × points first: the largest are drawn one by one.
+    let held = long_held(ctx, ctx.usage);
+    let mut blocks: Vec<MapBlock> = held
         .iter()
-        .map(|r| {
-            let buffer = assignment.buffer(r.buffer);
-            let block = MapBlock {
-                start: r.start,
-                end: r.end,
-                offset_bytes: buffer.offset_bytes,
-                size_bytes: buffer.size_bytes,
-                label: String::new(),
-                shape: String::new(),
-            };
-            (r.buffer, block)
+        .filter(|h| h.size_bytes > 0)
+        .map(|h| MapBlock {
+            start: h.start,
+            end: h.end,
+            offset_bytes: assignment.buffer(h.buffer).offset_bytes,
+            size_bytes: h.size_bytes,
+            label: String::new(),
+            shape: String::new(),
         })
-        .filter(|(_, b)| b.size_bytes > 0)
         .collect();
     let reach = |b: &MapBlock| b.offset_bytes.saturating_add(b.size_bytes);
     let arena_bytes = arena.allocation.map_or_else(
-        || blocks.iter().map(|(_, b)| reach(b)).max().unwrap_or(0),
+        || blocks.iter().map(reach).max().unwrap_or(0),
         |id| assignment.allocation(id).size_bytes,
     );
-    blocks.sort_by_key(|(id, b)| {
-        let area = u128::from(b.size_bytes) * u128::from(b.end.saturating_sub(b.start));
-        (Reverse(area), b.start, *id)
-    });
     let range_count = blocks.len() as u64;
     let points = arena.heap_bytes.len() as u32;
     let small = blocks.split_off(blocks.len().min(MAX_BLOCKS));
-    let rest = coverage(small.iter().map(|(_, b)| b), arena_bytes, points);
-    for (id, block) in blocks.iter_mut().take(MAX_LABELS) {
-        block.label = label(program, assignment, *id);
-        if let Some(mut shape) = program.buffer_shape(*id) {
+    let rest = coverage(small.iter(), arena_bytes, points);
+    let labels = RangeLabels::new(ctx);
+    let named = held.iter().filter(|h| h.size_bytes > 0);
+    for (block, range) in blocks.iter_mut().zip(named).take(MAX_LABELS) {
+        block.label = label(ctx, &labels, range);
+        let shape = ctx.program.buffer_shape(labels.buffer(ctx, range));
+        if let Some(mut shape) = shape {
             shape.layout = None;
             block.shape = shape.to_string();
         }
@@ -188,23 +182,14 @@ fn memory_map(
         point_count: points,
         peak_point: arena.peak_point,
         range_count,
-        blocks: blocks.into_iter().map(|(_, b)| b).collect(),
+        blocks,
         rest,
     }
 }
 
-/// What computes a buffer: the operation's path, else the instruction's name.
-fn label(program: &Program<'_>, assignment: &BufferAssignment<'_>, id: BufferId) -> String {
-    let module = &program.module;
-    let Some(defined_by) = assignment.buffer(id).instruction else {
-        return "unknown".to_owned();
-    };
-    let index = assignment.shape_index(id);
-    let made_by = module.instruction(producer(module, defined_by, index));
-    match scopes(made_by.op_name).as_slice() {
-        [] => base_name(made_by.name).to_owned(),
-        path => path.join("/"),
-    }
+/// A range's name as in the tables, without the leading `jit(...)`.
+fn label(ctx: &Context<'_, '_>, labels: &RangeLabels, range: &HeldRow) -> String {
+    scopes(&labels.label(ctx, range)).join("/")
 }
 
 /// Adds blocks up on a grid. Linear in blocks times grid rows that each covers.

@@ -25,6 +25,8 @@ pub struct HloModule<'a> {
     pub(crate) called: Vec<ComputationId>,
     /// Instructions by their id on the wire, sorted.
     pub(crate) by_wire_id: Vec<(i64, InstructionId)>,
+    /// The first instruction, in file order, that runs a computation as part of the program.
+    pub(crate) callers: FxHashMap<ComputationId, InstructionId>,
     /// Serialized sequence of instruction ids per computation, where the module is scheduled.
     pub(crate) schedule: FxHashMap<ComputationId, &'a [u8]>,
     /// Outputs that share memory with a parameter (donation that took place).
@@ -155,6 +157,28 @@ impl<'a> HloModule<'a> {
     pub fn called(&self, id: InstructionId) -> &[ComputationId] {
         let (a, b) = self.instruction(id).called;
         self.called.get(a as usize..b as usize).unwrap_or_default()
+    }
+
+    /// The instruction that runs a computation (a while, a call, a conditional); of several, the
+    /// first in file order. `None` for the entry and for bodies of fusions and reductions.
+    pub fn caller_of(&self, computation: ComputationId) -> Option<InstructionId> {
+        self.callers.get(&computation).copied()
+    }
+
+    /// Fills `callers` from the resolved calls.
+    pub(crate) fn index_callers(&mut self) {
+        for at in 0..self.instructions.len() as u32 {
+            let id = InstructionId(at);
+            if matches!(
+                self.instruction(id).opcode,
+                "while" | "call" | "conditional" | "async-start"
+            ) {
+                let called = self.called(id).to_vec();
+                for c in called {
+                    self.callers.entry(c).or_insert(id);
+                }
+            }
+        }
     }
 
     /// Shape of an instruction's result; an empty shape if its bytes are damaged.

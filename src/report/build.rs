@@ -9,8 +9,8 @@ use super::schema::{
 };
 use crate::analysis::SpaceUsage;
 use crate::analysis::{
-    base_name, buffer_label, long_held, opcode, producer, producer_of, rank_by_element_type,
-    rank_by_opcode, rank_by_source, BetterShape, Context, PeakBuffer, RankRow, ScopeNode,
+    buffer_label, long_held, opcode, producer_of, rank_by_element_type, rank_by_opcode,
+    rank_by_source, BetterShape, Context, HeldRow, PeakBuffer, RangeLabels, RankRow, ScopeNode,
     ShapeChange,
 };
 use crate::model::{AllocationKind, BufferAssignment, Program, Shape};
@@ -197,10 +197,11 @@ fn rankings(
     for child in &analysis.tree.children {
         flatten(child, 0, &mut by_op_path);
     }
+    let labels = RangeLabels::new(ctx);
     let long_held = long_held(ctx, &analysis.usage)
         .into_iter()
         .take(LONG_HELD_ROWS)
-        .map(|h| held_entry(ctx, assignment, h))
+        .map(|h| held_entry(ctx, assignment, &labels, h))
         .collect();
     Rankings {
         by_source_line: rank_entries(rank_by_source(ctx)),
@@ -217,32 +218,24 @@ fn rankings(
 fn held_entry(
     ctx: &Context<'_, '_>,
     assignment: &BufferAssignment<'_>,
-    h: crate::analysis::HeldRow,
+    labels: &RangeLabels,
+    h: HeldRow,
 ) -> HeldEntry {
-    let module = &ctx.program.module;
-    let label = assignment
-        .buffer(h.name)
-        .instruction
-        .map_or_else(String::new, |i| {
-            let i = module.instruction(producer(module, i, assignment.shape_index(h.name)));
-            if i.op_name.is_empty() {
-                base_name(i.name)
-            } else {
-                i.op_name
-            }
-            .to_owned()
-        });
-    let shape = ctx.program.buffer_shape(h.name);
+    let named = labels.buffer(ctx, &h);
+    let at_peak = (h.start..h.end).contains(&ctx.peak.point);
+    let shape = ctx
+        .program
+        .buffer_shape(if at_peak { named } else { h.name });
     HeldEntry {
-        logical_buffer_id: assignment.buffer(h.buffer).id,
-        label,
+        logical_buffer_id: assignment.buffer(named).id,
+        label: labels.label(ctx, &h),
         shape: shape.as_ref().map(ToString::to_string).unwrap_or_default(),
         size_bytes: h.size_bytes,
         live: LiveEntry {
             start: h.start,
             end: h.end,
         },
-        at_peak: (h.start..h.end).contains(&ctx.peak.point),
+        at_peak,
     }
 }
 
@@ -271,10 +264,7 @@ fn padding_entries(ctx: &Context<'_, '_>, analysis: &SpaceAnalysis) -> Vec<Paddi
         let b = &ctx.peak.buffers[row.buffer];
         let group = group_of.get(&row.buffer).copied();
         let at = group.and_then(|g| entry_of.get(&g).copied());
-        let saved = row
-            .better
-            .as_ref()
-            .map_or(0, |s| row.size_bytes.saturating_sub(s.size_bytes));
+        let saved = row.better.as_ref().map_or(0, |s| s.saving_bytes);
         let id = ctx.buffer_id(b);
         if let Some(entry) = at.and_then(|i| out.get_mut(i)) {
             entry.buffer_ids.extend(id);

@@ -51,7 +51,8 @@ pub fn render_joined(joined: &Joined, width: usize, style: Style) -> String {
             n => format!("{n} × "),
         };
         let copies = match g.distinct_copies {
-            Some(c) if c < g.devices => format!(" [{c} of {} copies differ]", g.devices),
+            Some(1) if g.devices > 1 => format!(" [same on all {} devices]", g.devices),
+            Some(c) if c < g.devices => format!(" [{c} distinct of {}]", g.devices),
             _ => String::new(),
         };
         let shape = without_layout(&g.group.shape);

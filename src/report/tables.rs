@@ -198,11 +198,25 @@ fn held(space: &SpaceReport, top: usize) -> Option<Table> {
     })
 }
 
+/// Smallest amount worth a row in the tables of padding and of copies.
+const WORTH_BYTES: u64 = 64 << 10;
+
+/// How many rows, the largest first, are worth showing: the others are noise.
+fn worth<T>(rows: &[T], space: &SpaceReport, bytes: impl Fn(&T) -> u64) -> usize {
+    // A space smaller than that in all has rows of its own size.
+    let least = (space.peak_bytes / 2000).max(WORTH_BYTES.min(space.peak_bytes / 100));
+    rows.iter().take_while(|x| bytes(x) >= least.max(1)).count()
+}
+
 fn replication(space: &SpaceReport, top: usize) -> Option<Table> {
     let r = space
         .replication
         .as_ref()
         .filter(|r| r.redundant_bytes > 0)?;
+    let top = top.min(worth(&r.rows, space, |x| x.redundant_bytes));
+    if top == 0 {
+        return None;
+    }
     let (shown, left_out) = cut(&r.rows, top, |x| x.redundant_bytes, "groups");
     Some(Table {
         title: "Held identically by several devices".to_owned(),
@@ -215,7 +229,7 @@ fn replication(space: &SpaceReport, top: usize) -> Option<Table> {
         columns: vec![
             right("size"),
             right("redundant"),
-            right("copies"),
+            right("distinct"),
             left("same over"),
             flexible("shape"),
             flexible("what"),
@@ -273,7 +287,9 @@ fn unsharded(space: &SpaceReport, top: usize) -> Option<Table> {
 
 fn padding(space: &SpaceReport, top: usize) -> Option<Table> {
     let rows = &space.rankings.padding;
-    if rows.is_empty() {
+    let top = top.min(worth(rows, space, |x| x.padding_bytes));
+    let matters = u128::from(space.padding_bytes) * 1000 >= u128::from(space.peak_bytes);
+    if top == 0 || !matters {
         return None;
     }
     let (shown, left_out) = cut(rows, top, |x| x.padding_bytes, "groups");

@@ -8,7 +8,7 @@ use super::base::{Arena, Base};
 use super::pack::{pack, peak_of, PackItem};
 use super::scenario::Scenario;
 use super::selector::plain_shape;
-use crate::analysis::{base_name, producer};
+use crate::analysis::{base_name, maker_of_buffer};
 use crate::model::{AllocationKind, BufferId};
 
 /// How sure a prediction is, surest first.
@@ -272,7 +272,7 @@ fn named(
     let module = &base.program.module;
     let made_by = buffer.and_then(|b| {
         let i = base.assignment.buffer(b).instruction?;
-        Some(producer(module, i, base.assignment.shape_index(b)))
+        Some(maker_of_buffer(base.program, b).map_or(i, |m| m.instruction))
     });
     let i = made_by.map(|i| module.instruction(i));
     let shape = buffer.and_then(|b| base.content(b)).map(|(_, s)| s);

@@ -15,7 +15,7 @@ use crate::model::{ComputationId, HloModule, InstructionId};
 
 /// Nodes and edges.
 #[derive(Debug, Default)]
-pub(super) struct Graph {
+pub(super) struct ValueGraph {
     /// First node of each instruction. An array has one node. A tuple of n leaves has n + 2: its
     /// leaves, then one that stands for all operands, then one that stands for all leaves.
     first: Vec<u32>,
@@ -55,10 +55,10 @@ impl Nodes {
     }
 }
 
-impl Graph {
+impl ValueGraph {
     /// Nodes without edges; `None` if there are more than can be numbered.
-    pub(super) fn new(module: &HloModule<'_>) -> Option<Graph> {
-        let mut g = Graph::default();
+    pub(super) fn new(module: &HloModule<'_>) -> Option<ValueGraph> {
+        let mut g = ValueGraph::default();
         let mut next = 0u32;
         for i in &module.instructions {
             g.first.push(next);
@@ -273,7 +273,7 @@ impl Computations {
 #[derive(Debug)]
 pub(super) struct Builder<'m, 'a> {
     pub(super) module: &'m HloModule<'a>,
-    pub(super) graph: Graph,
+    pub(super) graph: ValueGraph,
     pub(super) computations: Computations,
     pub(super) classes: DeviceClasses,
     pub(super) transforms: Transforms<'a>,

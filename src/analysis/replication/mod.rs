@@ -28,7 +28,7 @@ use super::peak::PeakBuffer;
 use crate::decode::decode_sharding;
 use crate::error::Diagnostic;
 use crate::model::{HloModule, InstructionId, Mesh, MeshAxis, Program, Sharding, MAX_DEVICES};
-use graph::{Builder, Computations, Graph};
+use graph::{Builder, Computations, ValueGraph};
 
 /// How often a buffer's data exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -141,7 +141,7 @@ impl Replication {
     }
 
     fn solve<'a>(&mut self, module: &HloModule<'a>, replicas: u64, partitions: u64) {
-        let Some(graph) = Graph::new(module) else {
+        let Some(graph) = ValueGraph::new(module) else {
             self.diagnostics.push(Diagnostic::warning(
                 "too_many_values",
                 "the program has more values than xpeak follows: nothing is said of who holds the same data",
