@@ -147,7 +147,9 @@ fn possible(
         most = copies.max(most);
         if copies < 2 {
             out.own += 1;
-        } else if copies % ways.min(copies).max(1) != 0 || !divides(dimensions, ways.min(copies)) {
+        } else if !copies.is_multiple_of(ways.min(copies).max(1))
+            || !divides(dimensions, ways.min(copies))
+        {
             out.uneven += 1;
         } else {
             out.fewer += usize::from(copies < ways);
@@ -169,7 +171,7 @@ fn possible(
             "tensors that are split over some axes can only be split over the others",
         ));
     }
-    if ways > 1 && most % ways != 0 {
+    if ways > 1 && !most.is_multiple_of(ways) {
         return Err(Error::usage(
             format!("{edit}: {ways} does not divide the {most} devices that hold a copy"),
             "N is a divisor of the number of copies",

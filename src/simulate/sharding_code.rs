@@ -37,6 +37,14 @@ pub(super) fn sharding_code(
     };
     if chosen.by == MatchedBy::Argument {
         let name = variable(selector);
+        if let Some(i) = first {
+            let shape = plain_shape(&base.program.module.shape(i));
+            let text = match chosen.instructions.len() {
+                1 => format!("{selector}: {shape} on a device"),
+                n => format!("{selector}: {n} arrays, the first {shape} on a device"),
+            };
+            out.insert(0, comment(&text));
+        }
         out.push(format!(
             "def sharding(a):  # the first dimension that {count} divides\n    d = next((d for d, n in enumerate(a.shape) if n % {count} == 0), None)\n    spec = PartitionSpec() if d is None else PartitionSpec(*[None] * d, {on})\n    return NamedSharding(mesh, spec)\n{name} = jax.device_put({name}, jax.tree.map(sharding, {name}))"
         ));
