@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::finding::Context;
 use super::flow::reads_of;
-use super::graph::Graph;
+use super::graph::{Graph, ProgramPoints};
 use super::maker::maker_of;
 use super::phase::{is_product, operation, phase, Phase};
 use crate::model::{ComputationId, InstructionId};
@@ -109,6 +109,9 @@ pub fn waists(ctx: &Context<'_, '_>, graph: &Graph, smallest: u64) -> FxHashSet<
         })
         .and_then(|&i| graph.order_of(i))
         .unwrap_or(u32::MAX);
+    // Results pile up until the backward pass begins; where names do not tell, the peak does.
+    let points = ProgramPoints::new(ctx.program, graph, ctx.usage.main_arena());
+    let turn = turn.min(points.order_at(ctx.peak.point));
     let mut spans: FxHashMap<InstructionId, (u32, u32)> = FxHashMap::default();
     for (at, &i) in order.iter().enumerate() {
         let at = u32::try_from(at).unwrap_or(u32::MAX);
@@ -139,6 +142,8 @@ pub fn waists(ctx: &Context<'_, '_>, graph: &Graph, smallest: u64) -> FxHashSet<
                 continue;
             }
             let reads = reads_of(ctx.program, graph, i, &path, &mut budget).reads;
+            // Moving a value to another memory uses it no longer than its readers do.
+            let from = (!named.opcode.starts_with("copy")).then_some(at);
             // What the compiler computes a second time it does for the backward pass.
             let forward = |i: InstructionId| {
                 let i = module.instruction(i);
@@ -149,9 +154,9 @@ pub fn waists(ctx: &Context<'_, '_>, graph: &Graph, smallest: u64) -> FxHashSet<
                 .filter(|r| forward(r.reader))
                 .filter_map(|r| graph.order_of(r.reader))
                 .filter(|&o| o < turn)
-                .fold(at, u32::max);
-            let span = spans.entry(maker).or_insert((at, last));
-            *span = (span.0.min(at), span.1.max(last));
+                .fold(from.unwrap_or(0), u32::max);
+            let span = spans.entry(maker).or_insert((u32::MAX, 0));
+            *span = (span.0.min(from.unwrap_or(u32::MAX)), span.1.max(last));
         }
     }
     let mut by_start: Vec<(u32, u32, InstructionId)> =

@@ -14,12 +14,15 @@ use super::peak::PeakBuffer;
 use crate::model::{AllocationKind, InstructionId};
 use crate::units;
 
+/// A donated argument, what stands beside it, and the loop that needs both.
+type Pair<'c> = (&'c PeakBuffer, &'c PeakBuffer, InstructionId);
+
 /// Arguments that are donated while a copy as large is alive beside them.
 pub fn donated_in_vain(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<Finding> {
     let module = &ctx.program.module;
     let mut budget = 100_000 + 10 * module.instructions.len();
     let mut taken: Vec<usize> = Vec::new();
-    let mut groups: Vec<(&str, Vec<(&PeakBuffer, &PeakBuffer, InstructionId)>)> = Vec::new();
+    let mut groups: Vec<(&str, Vec<Pair<'_>>)> = Vec::new();
     let donated = ctx.peak.buffers.iter().filter(|b| {
         b.kind == AllocationKind::Donated && b.shape.is_some() && matters(ctx, b.counted_bytes)
     });
@@ -127,11 +130,7 @@ fn carried_by(
     })
 }
 
-fn finding(
-    ctx: &Context<'_, '_>,
-    top: &str,
-    group: &[(&PeakBuffer, &PeakBuffer, InstructionId)],
-) -> Option<Finding> {
+fn finding(ctx: &Context<'_, '_>, top: &str, group: &[Pair<'_>]) -> Option<Finding> {
     let bytes = group
         .iter()
         .fold(0u64, |s, g| s.saturating_add(g.1.counted_bytes));
