@@ -5,6 +5,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use rustc_hash::FxHashMap;
+
 use super::walk::SourceFile;
 use super::Sources;
 use crate::decode::wire::{fields, Value};
@@ -266,7 +268,13 @@ impl Sources {
             };
             modules.entry((f.root, folder, key)).or_default().push(f);
         }
-        for ((_, folder, key), files) in modules {
+        let mut families: FxHashMap<(Option<&Path>, String), Vec<&SourceFile>> =
+            FxHashMap::default();
+        for f in &self.files {
+            let family = (f.path.parent(), module_key(&f.file_name()));
+            families.entry(family).or_default().push(f);
+        }
+        for ((_, _, key), files) in modules {
             let best = files.iter().min_by_key(|f| {
                 let c = container(f.kind).unwrap_or(HloContainer::Module);
                 (
@@ -277,13 +285,10 @@ impl Sources {
             });
             let Some(best) = best else { continue };
             let kind = container(best.kind).unwrap_or(HloContainer::Module);
+            let family = families.get(&(best.path.parent(), module_key(&best.file_name())));
             let beside = |wanted: &str| {
-                let prefix = module_key(&best.file_name());
-                self.files.iter().find(|f| {
-                    f.path.parent() == Some(&folder)
-                        && f.file_name().contains(wanted)
-                        && module_key(&f.file_name()) == prefix
-                })
+                let mut family = family.into_iter().flatten().copied();
+                family.find(|f| f.file_name().contains(wanted))
             };
             let before = files
                 .iter()
