@@ -197,11 +197,7 @@ fn computed_by(ctx: &Context<'_, '_>, b: &PeakBuffer) -> Vec<InstructionId> {
 }
 
 /// Whether the backward pass makes a block of the dimensions of a weight.
-fn is_gradient(
-    ctx: &Context<'_, '_>,
-    b: &PeakBuffer,
-    weights: &FxHashSet<Vec<u64>>,
-) -> bool {
+fn is_gradient(ctx: &Context<'_, '_>, b: &PeakBuffer, weights: &FxHashSet<Vec<u64>>) -> bool {
     has_weight_dimensions(b, weights)
         && computed_by(ctx, b)
             .into_iter()
@@ -209,11 +205,7 @@ fn is_gradient(
 }
 
 /// Whether a 16-bit temporary is a weight in another type, whole or slice by slice.
-fn is_cast_of_weight(
-    ctx: &Context<'_, '_>,
-    b: &PeakBuffer,
-    weights: &FxHashSet<Vec<u64>>,
-) -> bool {
+fn is_cast_of_weight(ctx: &Context<'_, '_>, b: &PeakBuffer, weights: &FxHashSet<Vec<u64>>) -> bool {
     let half = b.shape.as_ref().is_some_and(|s| is_half(s.element_type));
     b.kind == AllocationKind::Temporary
         && half

@@ -37,10 +37,10 @@ const UNKNOWN: u32 = u32::MAX;
 
 /// Replays `trace`. Events that name unknown buffers do nothing.
 pub fn replay(assignment: &BufferAssignment<'_>, trace: &HeapTrace<'_>) -> Replay {
-    let count = assignment.logical_buffers.len();
-    let mut root: Vec<u32> = vec![UNKNOWN; count];
-    let mut references: Vec<u32> = vec![0; count];
-    let mut open: Vec<u32> = vec![UNKNOWN; count];
+    let slots = Slots::new(assignment.logical_buffers.len(), trace);
+    let mut root: Vec<u32> = vec![UNKNOWN; slots.count];
+    let mut references: Vec<u32> = vec![0; slots.count];
+    let mut open: Vec<u32> = vec![UNKNOWN; slots.count];
     let mut out = Replay {
         heap_bytes: Vec::with_capacity(trace.events.len()),
         ..Replay::default()
@@ -51,12 +51,13 @@ pub fn replay(assignment: &BufferAssignment<'_>, trace: &HeapTrace<'_>) -> Repla
     for (point, event) in trace.events.iter().enumerate() {
         let point = point as u32;
         if let Some(BufferId(b)) = event.buffer {
-            let at = b as usize;
+            let at = slots.of(b);
             let mut raise = |r: u32| {
-                references[r as usize] = references[r as usize].saturating_add(1);
-                if references[r as usize] == 1 {
+                let slot = slots.of(r);
+                references[slot] = references[slot].saturating_add(1);
+                if references[slot] == 1 {
                     live = live.saturating_add(size(r));
-                    open[r as usize] = out.ranges.len() as u32;
+                    open[slot] = out.ranges.len() as u32;
                     out.ranges.push(LiveRange {
                         buffer: BufferId(r),
                         start: point,
@@ -72,27 +73,27 @@ pub fn replay(assignment: &BufferAssignment<'_>, trace: &HeapTrace<'_>) -> Repla
                 HeapEventKind::ShareWith {
                     canonical: Some(BufferId(c)),
                 } => {
-                    let r = if root[c as usize] == UNKNOWN {
-                        c
-                    } else {
-                        root[c as usize]
+                    let r = match root[slots.of(c)] {
+                        UNKNOWN => c,
+                        r => r,
                     };
                     root[at] = r;
                     raise(r);
                 }
                 HeapEventKind::ShareWith { canonical: None } => {}
                 HeapEventKind::Free => {
-                    let r = if root[at] == UNKNOWN { b } else { root[at] } as usize;
-                    match references[r] {
+                    let r = if root[at] == UNKNOWN { b } else { root[at] };
+                    let slot = slots.of(r);
+                    match references[slot] {
                         0 => out.unbalanced_frees += 1,
                         1 => {
-                            references[r] = 0;
-                            live = live.saturating_sub(size(r as u32));
-                            if let Some(range) = out.ranges.get_mut(open[r] as usize) {
+                            references[slot] = 0;
+                            live = live.saturating_sub(size(r));
+                            if let Some(range) = out.ranges.get_mut(open[slot] as usize) {
                                 range.end = point;
                             }
                         }
-                        n => references[r] = n - 1,
+                        n => references[slot] = n - 1,
                     }
                 }
             }
@@ -105,6 +106,46 @@ pub fn replay(assignment: &BufferAssignment<'_>, trace: &HeapTrace<'_>) -> Repla
     }
     out.ranges.retain(|r| r.end > r.start);
     out
+}
+
+/// Places of a trace's buffers in tables. A short trace gets short tables: a program may have as
+/// many traces as buffers.
+struct Slots {
+    /// The trace's buffers, sorted; empty = a place for every buffer of the program.
+    involved: Vec<u32>,
+    count: usize,
+}
+
+impl Slots {
+    fn new(buffers: usize, trace: &HeapTrace<'_>) -> Self {
+        if trace.events.len() >= buffers / 16 {
+            return Slots {
+                involved: Vec::new(),
+                count: buffers,
+            };
+        }
+        let mut involved = Vec::with_capacity(trace.events.len());
+        for event in &trace.events {
+            involved.extend(event.buffer.map(|b| b.0));
+            if let HeapEventKind::ShareWith { canonical } = event.kind {
+                involved.extend(canonical.map(|c| c.0));
+            }
+        }
+        involved.sort_unstable();
+        involved.dedup();
+        Slots {
+            count: involved.len(),
+            involved,
+        }
+    }
+
+    /// Place of a buffer that the trace names.
+    fn of(&self, buffer: u32) -> usize {
+        if self.involved.is_empty() {
+            return buffer as usize;
+        }
+        self.involved.partition_point(|&b| b < buffer)
+    }
 }
 
 /// The buffer that last became a name of each canonical buffer, up to and including `point`:
@@ -292,6 +333,27 @@ mod tests {
         assert_eq!(r.heap_bytes, [10, 10, 10, 0, 10, 0]);
         assert_eq!(r.ranges.len(), 2);
         assert!(r.ranges.iter().all(|x| x.buffer == BufferId(0)));
+    }
+
+    #[test]
+    fn a_short_trace_of_many_buffers_replays_the_same() {
+        let events = [
+            ('a', 70, 0),
+            ('s', 99, 70),
+            ('a', 3, 0),
+            ('f', 70, 0),
+            ('f', 99, 0),
+            ('f', 3, 0),
+        ];
+        let mut sizes = vec![1; 100];
+        sizes[70] = 10;
+        let few = replay(&assignment(&sizes), &trace(&events));
+        sizes.resize(1000, 1);
+        let many = replay(&assignment(&sizes), &trace(&events));
+        assert_eq!(few.heap_bytes, [10, 10, 11, 11, 1, 0]);
+        assert_eq!(many.heap_bytes, few.heap_bytes);
+        assert_eq!(many.ranges, few.ranges);
+        assert_eq!((many.peak_point, many.unbalanced_frees), (2, 0));
     }
 
     #[test]

@@ -14,6 +14,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use crate::error::Error;
+
 pub use args::Cli;
 
 /// Runs the program with the process's arguments.
@@ -23,8 +25,14 @@ pub fn main() -> ExitCode {
         Err(e) => {
             // Help and version are asked for; anything else is a usage error.
             let code = if e.use_stderr() { 2 } else { 0 };
-            let _ = e.print();
-            return ExitCode::from(code);
+            return match e.print() {
+                Err(e) if code == 0 && e.kind() != std::io::ErrorKind::BrokenPipe => {
+                    let e = Error::output(std::path::Path::new("<stdout>"), e);
+                    sink::complain(&format!("error: {e}"));
+                    ExitCode::from(e.exit_code())
+                }
+                _ => ExitCode::from(code),
+            };
         }
     };
     match run::run(cli) {

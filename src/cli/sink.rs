@@ -19,44 +19,64 @@ pub(super) fn complain(line: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }
 
-/// A file to be written; checked before the work starts.
+/// A place to write to; checked before the work starts.
 #[derive(Debug)]
 pub(super) struct Target {
     path: PathBuf,
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    /// A regular file at this path (links followed), to be put there whole.
+    File(PathBuf),
+    /// A pipe or a character device such as `/dev/stdout`: written to, never replaced.
+    Stream,
 }
 
 impl Target {
     /// Checks that `path` can be written: its folder exists (or is made), and no file is there
     /// unless `force` is given.
     pub(super) fn new(path: &Path, force: bool) -> Result<Target> {
-        if path.is_dir() {
-            return Err(Error::output(path, std::io::Error::other("it is a folder")));
-        }
-        if path.exists() && !force {
-            return Err(Error::output(
-                path,
-                std::io::Error::new(ErrorKind::AlreadyExists, "it exists; --force overwrites it"),
-            ));
-        }
+        let refuse = |why| Err(Error::output(path, why));
+        let place = match std::fs::metadata(path) {
+            Ok(m) if m.is_dir() => return refuse(std::io::Error::other("it is a folder")),
+            Ok(m) if is_stream(m.file_type()) => Place::Stream,
+            Ok(m) if !m.is_file() => {
+                return refuse(std::io::Error::other("it is not a regular file"));
+            }
+            Ok(_) if !force => {
+                return refuse(std::io::Error::new(
+                    ErrorKind::AlreadyExists,
+                    "it exists; --force overwrites it",
+                ));
+            }
+            // What a link leads to is overwritten, not the link.
+            Ok(_) => Place::File(path.canonicalize().map_err(|e| Error::output(path, e))?),
+            Err(_) if path.is_symlink() => {
+                return refuse(std::io::Error::other("it is a link that leads nowhere"));
+            }
+            Err(_) => Place::File(path.to_path_buf()),
+        };
         if let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
             std::fs::create_dir_all(parent).map_err(|e| Error::output(parent, e))?;
         }
         Ok(Target {
             path: path.to_path_buf(),
+            place,
         })
     }
 
     /// Writes the file whole or not at all.
     pub(super) fn write(&self, bytes: &[u8]) -> Result<()> {
-        let mut temporary = self.path.clone().into_os_string();
-        temporary.push(format!(".{}.part", std::process::id()));
-        let temporary = PathBuf::from(temporary);
-        let result = std::fs::write(&temporary, bytes)
-            .and_then(|()| std::fs::rename(&temporary, &self.path));
-        result.map_err(|e| {
-            let _ = std::fs::remove_file(&temporary);
-            Error::output(&self.path, e)
-        })
+        let result = match &self.place {
+            Place::File(path) => replace(path, bytes),
+            Place::Stream => std::fs::OpenOptions::new()
+                .write(true)
+                .open(&self.path)
+                .and_then(|mut stream| stream.write_all(bytes)),
+        };
+        result.map_err(|e| Error::output(&self.path, e))
     }
 
     /// Where it goes.
@@ -65,9 +85,65 @@ impl Target {
     }
 }
 
+/// Writes beside `path` and moves the whole file there.
+fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut temporary = path.to_path_buf().into_os_string();
+    temporary.push(format!(".{}.part", std::process::id()));
+    let temporary = PathBuf::from(temporary);
+    std::fs::write(&temporary, bytes)
+        .and_then(|()| std::fs::rename(&temporary, path))
+        .inspect_err(|_| {
+            let _ = std::fs::remove_file(&temporary);
+        })
+}
+
+#[cfg(unix)]
+fn is_stream(kind: std::fs::FileType) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    kind.is_fifo() || kind.is_char_device()
+}
+
+#[cfg(not(unix))]
+fn is_stream(_: std::fs::FileType) -> bool {
+    false
+}
+
 impl Error {
     /// Whether it says that nobody reads the output any more.
     pub(super) fn is_closed_pipe(&self) -> bool {
         matches!(self, Error::Output { source, .. } if source.kind() == ErrorKind::BrokenPipe)
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_is_written_to_and_stays_a_device() {
+        // Reached through a link, so that a mistake replaces the link and not the device.
+        let dir = tempfile::tempdir().unwrap();
+        let link = dir.path().join("null");
+        std::os::unix::fs::symlink("/dev/null", &link).unwrap();
+        let target = Target::new(&link, true).unwrap();
+        assert!(matches!(target.place, Place::Stream));
+        target.write(b"text").unwrap();
+        assert!(link.is_symlink());
+        assert!(!std::fs::metadata(&link).unwrap().is_file());
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_link_is_kept_and_its_file_overwritten_when_forced() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, link) = (dir.path().join("file"), dir.path().join("link"));
+        std::fs::write(&file, "old").unwrap();
+        std::os::unix::fs::symlink("file", &link).unwrap();
+        assert!(Target::new(&link, false).is_err());
+        Target::new(&link, true).unwrap().write(b"new").unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(std::fs::read(&file).unwrap(), b"new");
+        std::fs::remove_file(&file).unwrap();
+        assert!(Target::new(&link, true).is_err(), "a link to nothing");
     }
 }

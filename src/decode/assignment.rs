@@ -9,6 +9,9 @@ use crate::model::{
     HeapEvent, HeapEventKind, HeapTrace, HloModule, InstructionId, LogicalBuffer, MemorySpace,
 };
 
+/// Devices have about a dozen; each costs a pass over everything.
+const MAX_SPACES: usize = 256;
+
 /// Reads a buffer assignment of `module`. What refers to buffers or instructions that the file
 /// does not have is kept with `None` in that place, and reported.
 pub(super) fn decode_assignment<'a>(
@@ -43,6 +46,12 @@ pub(super) fn decode_assignment<'a>(
     for (at, b) in allocations.into_iter().enumerate() {
         unassigned +=
             allocation(b, &ids, &mut out).map_err(|e| e.within("buffer_allocations", Some(at)))?;
+    }
+    if out.spaces().len() > MAX_SPACES {
+        return Err(WireError::new(
+            "more memory spaces than any device has",
+            bytes,
+        ));
     }
     for (at, b) in traces.into_iter().enumerate() {
         let trace =

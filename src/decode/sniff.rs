@@ -30,6 +30,14 @@ pub enum FileKind {
 }
 
 impl FileKind {
+    /// Whether such a file is searched for programs.
+    pub fn may_hold_programs(self) -> bool {
+        matches!(
+            self,
+            FileKind::XSpace | FileKind::HloProto | FileKind::HloModule | FileKind::HloSnapshot
+        )
+    }
+
     /// The contract's word for it, and a person's.
     pub fn describe(self) -> &'static str {
         match self {

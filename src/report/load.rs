@@ -92,6 +92,12 @@ pub fn load<'s>(sources: &'s Sources, options: &Options) -> Result<Loaded<'s>> {
     if found.is_empty() {
         return Err(nothing_found(sources, &diagnostics));
     }
+    for f in sources.files.iter().filter(|f| f.named) {
+        if !f.kind.may_hold_programs() {
+            let what = format!("no program in this {}", f.kind.describe());
+            diagnostics.push(Diagnostic::warning("no_program", what).with_path(&f.path));
+        }
+    }
     let mut modules = Vec::new();
     let mut failures = Vec::new();
     for source in found {

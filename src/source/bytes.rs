@@ -6,8 +6,8 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 
-/// Most that a compressed file may unpack to.
-pub const MAX_DECOMPRESSED_BYTES: u64 = 8 << 30;
+/// Most that a compressed file may unpack to: no serialized protobuf message is larger.
+pub const MAX_DECOMPRESSED_BYTES: u64 = 2 << 30;
 
 /// The content of a file.
 #[derive(Debug)]
@@ -60,11 +60,17 @@ impl FileBytes {
     /// # Errors
     /// The file can't be read, or unpacks to more than [`MAX_DECOMPRESSED_BYTES`].
     pub fn open(path: &Path) -> Result<FileBytes> {
-        let file = File::open(path).map_err(|e| Error::io(path, e))?;
-        let metadata = file.metadata().map_err(|e| Error::io(path, e))?;
+        Self::open_within(path, MAX_DECOMPRESSED_BYTES)
+    }
+
+    /// Like [`FileBytes::open`], unpacking no more than `limit` bytes.
+    pub(super) fn open_within(path: &Path, limit: u64) -> Result<FileBytes> {
+        // Asked before opening: to open a pipe is to wait for somebody who writes to it.
+        let metadata = std::fs::metadata(path).map_err(|e| Error::io(path, e))?;
         if !metadata.is_file() {
             return Err(Error::io(path, std::io::Error::other("not a regular file")));
         }
+        let file = File::open(path).map_err(|e| Error::io(path, e))?;
         if metadata.len() == 0 {
             return Ok(FileBytes::from_vec(Vec::new()));
         }
@@ -73,7 +79,7 @@ impl FileBytes {
         #[allow(unsafe_code)]
         let map = unsafe { memmap2::Mmap::map(&file) }.map_err(|e| Error::io(path, e))?;
         if map.starts_with(&[0x1f, 0x8b]) {
-            return gunzip(path, &map, MAX_DECOMPRESSED_BYTES);
+            return gunzip(path, &map, limit.min(MAX_DECOMPRESSED_BYTES));
         }
         Ok(FileBytes {
             storage: Storage::Mapped(map),
@@ -87,7 +93,12 @@ impl FileBytes {
 fn gunzip(path: &Path, data: &[u8], limit: u64) -> Result<FileBytes> {
     let mut out = Vec::new();
     let mut reader = flate2::read::MultiGzDecoder::new(data).take(limit + 1);
-    let cut_short = reader.read_to_end(&mut out).err().map(|e| e.to_string());
+    let cut_short = match reader.read_to_end(&mut out) {
+        Ok(_) => None,
+        // The data may be whole: there is no room for it.
+        Err(e) if e.kind() == std::io::ErrorKind::OutOfMemory => return Err(Error::io(path, e)),
+        Err(e) => Some(e.to_string()),
+    };
     if out.len() as u64 > limit {
         return Err(Error::Limit {
             what: format!("{}: decompressed bytes", path.display()),

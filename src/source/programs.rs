@@ -5,6 +5,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use rustc_hash::FxHashMap;
+
 use super::walk::SourceFile;
 use super::Sources;
 use crate::decode::wire::{fields, Value};
@@ -272,7 +274,14 @@ impl Sources {
             };
             modules.entry((f.root, folder, key)).or_default().push(f);
         }
-        for ((_, folder, key), files) in modules {
+        let mut families: FxHashMap<(Option<&Path>, String), Vec<&SourceFile>> =
+            FxHashMap::default();
+        for f in &self.files {
+            let family = (f.path.parent(), module_key(&f.file_name()));
+            families.entry(family).or_default().push(f);
+        }
+        let texts = self.oom_texts();
+        for ((_, _, key), files) in modules {
             let best = files.iter().min_by_key(|f| {
                 let c = container(f.kind).unwrap_or(HloContainer::Module);
                 (
@@ -283,13 +292,10 @@ impl Sources {
             });
             let Some(best) = best else { continue };
             let kind = container(best.kind).unwrap_or(HloContainer::Module);
+            let family = families.get(&(best.path.parent(), module_key(&best.file_name())));
             let beside = |wanted: &str| {
-                let prefix = module_key(&best.file_name());
-                self.files.iter().find(|f| {
-                    f.path.parent() == Some(&folder)
-                        && f.file_name().contains(wanted)
-                        && module_key(&f.file_name()) == prefix
-                })
+                let mut family = family.into_iter().flatten().copied();
+                family.find(|f| f.file_name().contains(wanted))
             };
             let before = files
                 .iter()
@@ -318,7 +324,7 @@ impl Sources {
                 before_optimizations: before
                     .and_then(|f| Some((f.path.as_path(), &f.bytes[..], container(f.kind)?))),
                 flagfile: beside(".flagfile").map(|f| &f.bytes[..]),
-                oom_text: self.oom_text_in(&folder),
+                oom_text: texts.get(&best.path.parent()).copied(),
                 has_buffer_assignment: has_buffer_assignment(&best.bytes, kind),
             });
         }
@@ -326,14 +332,16 @@ impl Sources {
 }
 
 impl Sources {
-    /// The first text of a folder that shows a device running out of memory.
-    fn oom_text_in(&self, folder: &Path) -> Option<&[u8]> {
-        self.files
-            .iter()
-            .filter(|f| f.kind == FileKind::Text && f.path.parent() == Some(folder))
-            .filter(|f| f.bytes.len() <= MAX_TEXT_BESIDE && !f.file_name().ends_with(".json"))
-            .find(|f| crate::oom::looks_like_oom(&f.bytes))
-            .map(|f| &f.bytes[..])
+    /// By folder, the first text that shows a device running out of memory.
+    fn oom_texts(&self) -> FxHashMap<Option<&Path>, &[u8]> {
+        let mut out = FxHashMap::default();
+        for f in self.files.iter().filter(|f| f.kind == FileKind::Text) {
+            let small = f.bytes.len() <= MAX_TEXT_BESIDE && !f.file_name().ends_with(".json");
+            if small && crate::oom::looks_like_oom(&f.bytes) {
+                out.entry(f.path.parent()).or_insert(&f.bytes[..]);
+            }
+        }
+        out
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::bytes::FileBytes;
+use super::bytes::{FileBytes, MAX_DECOMPRESSED_BYTES};
 use crate::decode::{sniff, FileKind};
 use crate::error::{Diagnostic, Error, Result, Severity};
 
@@ -10,6 +10,9 @@ use crate::error::{Diagnostic, Error, Result, Severity};
 const MAX_DEPTH: usize = 12;
 /// Files of one folder tree that are looked at.
 const MAX_FILES: usize = 100_000;
+
+/// Most that the compressed files of one folder tree may unpack to together.
+const MAX_UNPACKED_BYTES: u64 = 4 * MAX_DECOMPRESSED_BYTES;
 
 /// A file that has been opened and recognised.
 #[derive(Debug)]
@@ -32,7 +35,10 @@ impl SourceFile {
     /// # Errors
     /// The file can't be read.
     pub fn open(path: &Path, root: usize, named: bool) -> Result<SourceFile> {
-        let bytes = FileBytes::open(path)?;
+        Ok(Self::new(path, root, named, FileBytes::open(path)?))
+    }
+
+    fn new(path: &Path, root: usize, named: bool, bytes: FileBytes) -> SourceFile {
         let kind = sniff(&bytes);
         let is_program = matches!(
             kind,
@@ -42,13 +48,13 @@ impl SourceFile {
         if is_program && named {
             bytes.read_ahead();
         }
-        Ok(SourceFile {
+        SourceFile {
             path: path.to_path_buf(),
             kind,
             bytes,
             root,
             named,
-        })
+        }
     }
 
     /// File name without its folder.
@@ -86,6 +92,7 @@ pub fn open_path(
     let mut out = Vec::new();
     let mut pending = vec![(path.to_path_buf(), 0usize)];
     let mut seen = 0;
+    let mut room = MAX_UNPACKED_BYTES;
     while let Some((folder, depth)) = pending.pop() {
         let entries = match std::fs::read_dir(&folder) {
             Ok(entries) => entries,
@@ -113,8 +120,13 @@ pub fn open_path(
                         pending.clear();
                         break;
                     }
-                    match SourceFile::open(&at, root, false) {
-                        Ok(f) => out.push(f),
+                    match FileBytes::open_within(&at, room) {
+                        Ok(bytes) => {
+                            if bytes.compressed {
+                                room = room.saturating_sub(bytes.len() as u64);
+                            }
+                            out.push(SourceFile::new(&at, root, false, bytes));
+                        }
                         Err(e) => diagnostics.push(unreadable(&at, &e.to_string())),
                     }
                 }
@@ -128,4 +140,31 @@ pub fn open_path(
 
 fn unreadable(path: &Path, cause: &str) -> Diagnostic {
     Diagnostic::new(Severity::Warning, "unreadable", cause).with_path(path)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pipes_links_in_circles_and_links_to_nothing_stop_nobody() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        std::os::unix::fs::symlink(".", at("circle")).unwrap();
+        std::os::unix::fs::symlink("nothing", at("dangling")).unwrap();
+        std::fs::write(at("text"), "hello").unwrap();
+        let made = std::process::Command::new("mkfifo")
+            .arg(at("pipe"))
+            .status();
+        let mut diagnostics = Vec::new();
+        let files = open_path(dir.path(), 0, &mut diagnostics).unwrap();
+        assert_eq!(files.len(), 1);
+        assert!(diagnostics.is_empty());
+        if made.is_ok_and(|s| s.success()) {
+            // Nobody writes to it: an attempt to open it would wait forever.
+            let e = open_path(&at("pipe"), 0, &mut diagnostics).unwrap_err();
+            assert_eq!(e.exit_code(), 3);
+            assert!(e.to_string().contains("not a regular file"), "{e}");
+        }
+    }
 }
