@@ -28,10 +28,7 @@ impl SpecHints {
         let module = &program.module;
         for p in module.entry_parameters() {
             let number = module.instruction(p).parameter_number;
-            let Some(sharding) = u32::try_from(number)
-                .ok()
-                .and_then(|n| r.parameter_sharding(n))
-            else {
+            let Some(sharding) = r.parameter_sharding(number) else {
                 continue;
             };
             let shape = module.shape(p);
