@@ -75,3 +75,24 @@ fn rankings_use_the_names_and_numbers_of_the_peak() {
         assert!(compared > 5, "{sample}: {compared}");
     }
 }
+
+#[test]
+fn copies_of_buffers_add_up_to_the_summary() {
+    let mut compared = 0;
+    for sample in ["samples/lm_v5e_oom", "samples/lm_v5p_whole_logits"] {
+        let v = report(sample);
+        for space in spaces(&v) {
+            let Some(total) = space["replication"]["redundant_bytes"].as_u64() else {
+                continue;
+            };
+            let buffers = space["buffers"].as_array().unwrap();
+            let sum: u64 = buffers
+                .iter()
+                .filter_map(|b| b["redundant_bytes"].as_u64())
+                .sum();
+            assert_eq!(sum, total, "{sample}");
+            compared += usize::from(total > 0);
+        }
+    }
+    assert!(compared >= 2);
+}

@@ -102,8 +102,10 @@ impl Case {
 /// What must hold of every program.
 fn check_sums(ctx: &Context<'_, '_>, r: &Replication, s: &ReplicationSummary) {
     let rows: u64 = s.rows.iter().map(|r| r.redundant_bytes).sum();
-    assert_eq!(rows, s.redundant_bytes);
-    assert!(s.redundant_bytes + s.constant_bytes <= s.peak_bytes);
+    let bare: u64 = s.unannotated.iter().map(|r| r.redundant_bytes).sum();
+    assert_eq!(rows + bare + s.unshardable_bytes, s.redundant_bytes);
+    assert!(s.redundant_bytes <= s.peak_bytes);
+    assert!(s.unshardable_bytes <= s.constant_bytes);
     for b in &ctx.peak.buffers {
         if let Some(x) = r.of_buffer(ctx, b) {
             assert!((1..=x.devices).contains(&x.distinct_copies));

@@ -156,7 +156,7 @@ impl Walk<'_, '_> {
                 self.stacked = self.stacked.or(Some(looping));
                 operand(1)
             }
-            "fusion" => self.into_fusion(id, &path),
+            "fusion" => self.through_fusion(id, &path),
             _ => None,
         }
     }
@@ -191,7 +191,7 @@ impl Walk<'_, '_> {
         slice.or(Some((at, part)))
     }
 
-    fn into_fusion(&mut self, id: InstructionId, path: &[u32]) -> Option<(InstructionId, Path)> {
+    fn through_fusion(&mut self, id: InstructionId, path: &[u32]) -> Option<(InstructionId, Path)> {
         let module = &self.program.module;
         if let Some(slice) = self.slice_in_fusion(id, path) {
             self.stacked = self.stacked.or(loop_around(module, id));

@@ -33,6 +33,7 @@ mod replay;
 mod replication;
 mod sharding_findings;
 mod space;
+mod spec;
 mod text;
 mod tree;
 mod trip;

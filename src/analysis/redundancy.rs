@@ -22,10 +22,12 @@ pub struct ReplicationSummary {
     pub devices: u64,
     /// The peak.
     pub peak_bytes: u64,
-    /// What of it would go away if every tensor were stored once, spread over the devices.
-    /// Without data that no argument goes into: masks, zeros and the like are no copies of
-    /// anything that could be sharded.
+    /// What of it would go away if every tensor were stored once, spread over the devices: the
+    /// sum over all blocks at the peak.
     pub redundant_bytes: u64,
+    /// The part of that in data that no argument goes into: masks, zeros and the like are no
+    /// copies of anything that could be sharded, and have no row.
+    pub unshardable_bytes: u64,
     /// Bytes at the peak of such data, the same on several devices.
     pub constant_bytes: u64,
     /// Tensors with copies, the most redundant first.
@@ -101,11 +103,12 @@ pub fn replication_summary(ctx: &Context<'_, '_>, r: &Replication) -> Replicatio
         if redundant == 0 && !bare_argument {
             continue;
         }
+        out.redundant_bytes = out.redundant_bytes.saturating_add(redundant);
         if !bare_argument && !r.buffer_depends_on_data(ctx, b) {
             out.constant_bytes = out.constant_bytes.saturating_add(b.counted_bytes);
+            out.unshardable_bytes = out.unshardable_bytes.saturating_add(redundant);
             continue;
         }
-        out.redundant_bytes = out.redundant_bytes.saturating_add(redundant);
         let gathered = gathered_argument(ctx, &origins, b);
         let label = match gathered {
             Some(p) => ctx.program.module.instruction(p).op_name.to_owned(),

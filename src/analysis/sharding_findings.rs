@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use super::finding::{Context, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
 use super::redundancy::{replication_summary, RedundantRow, ReplicationSummary};
 use super::replication::{DeviceClassesId, Replication};
+use super::spec::SpecHints;
 use crate::model::{AllocationKind, MeshAxis};
 use crate::units;
 
@@ -22,6 +23,7 @@ const MAX_LISTED: usize = 8;
 pub fn unsharded_findings(ctx: &Context<'_, '_>, r: &Replication) -> Vec<Finding> {
     let summary = replication_summary(ctx, r);
     let threshold = summary.peak_bytes / 100;
+    let hints = SpecHints::new(ctx.program, r);
     let mut out: Vec<Finding> = summary
         .rows
         .iter()
@@ -29,7 +31,7 @@ pub fn unsharded_findings(ctx: &Context<'_, '_>, r: &Replication) -> Vec<Finding
             let at_least = if row.gathered { 5 } else { 1 };
             row.redundant_bytes > threshold.saturating_mul(at_least)
         })
-        .map(|row| finding(ctx, r, &summary, row))
+        .map(|row| finding(ctx, r, &hints, &summary, row))
         .collect();
     out.extend(small_arguments(&summary, threshold));
     out.extend(small_copies(&summary, threshold));
@@ -46,6 +48,7 @@ pub fn unsharded_findings(ctx: &Context<'_, '_>, r: &Replication) -> Vec<Finding
 fn finding(
     ctx: &Context<'_, '_>,
     r: &Replication,
+    hints: &SpecHints,
     summary: &ReplicationSummary,
     row: &RedundantRow,
 ) -> Finding {
@@ -86,7 +89,7 @@ fn finding(
         saving: SavingKind::UpperBound,
         safety: Safety::ChangesSpeed,
         evidence: evidence(ctx, row),
-        action: action(r, row),
+        action: action(r, hints, row),
         buffer_ids: row.buffer_ids.clone(),
         links: LINKS.iter().map(|&l| l.to_owned()).collect(),
     }
@@ -123,7 +126,7 @@ fn evidence(ctx: &Context<'_, '_>, row: &RedundantRow) -> Vec<String> {
     out
 }
 
-fn action(r: &Replication, row: &RedundantRow) -> String {
+fn action(r: &Replication, hints: &SpecHints, row: &RedundantRow) -> String {
     let axes = r.free_axes(row.classes);
     let copies = row.devices / row.distinct_copies.max(1);
     if row.gathered {
@@ -138,12 +141,13 @@ fn action(r: &Replication, row: &RedundantRow) -> String {
         AllocationKind::Temporary => &row.made_dimensions,
         _ => &row.dimensions,
     };
-    let spec = if whole {
-        partition_spec(dimensions, &axes, copies)
-    } else {
-        one_more_axis(dimensions, &axes, copies)
-    };
-    let Some(spec) = spec else {
+    let is_weight = matches!(
+        row.kind,
+        AllocationKind::Parameter | AllocationKind::Donated
+    );
+    let known = hints.spec(dimensions, &axes, is_weight).filter(|_| whole);
+    let is_spec = known.is_some();
+    let Some(spec) = known.or_else(|| one_more_axis(dimensions, &axes, copies)) else {
         return format!(
             "No dimension of {} divides evenly by {copies}: pad one to a multiple of it, then shard that dimension.",
             row.shape
@@ -154,18 +158,19 @@ fn action(r: &Replication, row: &RedundantRow) -> String {
     } else {
         format!(", at {}", row.where_)
     };
-    match (row.kind, whole) {
+    let too = if whole { "" } else { " too" };
+    match (row.kind, is_spec) {
         (AllocationKind::Parameter | AllocationKind::Donated, true) => format!(
             "Shard the argument: jax.device_put(x, NamedSharding(mesh, {spec})), or that sharding in jit's in_shardings; the same in out_shardings if it is state that comes back."
         ),
         (AllocationKind::Parameter | AllocationKind::Donated, false) => {
-            format!("Shard the argument {spec} too, in its PartitionSpec.")
+            format!("Shard the argument {spec}{too}, in its PartitionSpec.")
         }
         (AllocationKind::Output, true) => {
             format!("Shard the result: NamedSharding(mesh, {spec}) in jit's out_shardings.")
         }
         (AllocationKind::Output, false) => {
-            format!("Shard the result {spec} too, in jit's out_shardings.")
+            format!("Shard the result {spec}{too}, in jit's out_shardings.")
         }
         (AllocationKind::Constant, _) => {
             "The compiler does not shard constants: pass it to the function as an argument with a sharding.".to_owned()
@@ -174,47 +179,9 @@ fn action(r: &Replication, row: &RedundantRow) -> String {
             "Shard it where it is made: x = jax.lax.with_sharding_constraint(x, NamedSharding(mesh, {spec})){at}."
         ),
         (_, false) => format!(
-            "Shard it {spec} too: add that to the PartitionSpec of a jax.lax.with_sharding_constraint where it is made{at}. XLA gathers it where it is needed whole."
+            "Shard it {spec}{too}: add that to the PartitionSpec of a jax.lax.with_sharding_constraint where it is made{at}. XLA gathers it where it is needed whole."
         ),
     }
-}
-
-/// `PartitionSpec('fsdp', 'tp')`: each axis on the largest dimension that it divides, one that
-/// has none yet if possible. Without names, the largest dimension that all copies divide. `None`
-/// if nothing fits.
-fn partition_spec(dimensions: &[u64], axes: &[MeshAxis], copies: u64) -> Option<String> {
-    let mut left = dimensions.to_vec();
-    let mut on: Vec<Vec<String>> = vec![Vec::new(); dimensions.len()];
-    if axes.is_empty() {
-        let d = largest_divisible(&left, copies)?;
-        on.get_mut(d)?.push("<axis>".to_owned());
-    }
-    let mut sorted: Vec<&MeshAxis> = axes.iter().collect();
-    sorted.sort_by(|a, b| (b.size, &a.name).cmp(&(a.size, &b.name)));
-    for a in sorted {
-        let mut bare = left.clone();
-        for (n, axes) in bare.iter_mut().zip(&on) {
-            if !axes.is_empty() {
-                *n = 0;
-            }
-        }
-        let d = largest_divisible(&bare, a.size).or_else(|| largest_divisible(&left, a.size));
-        if let Some(d) = d {
-            on.get_mut(d)?.push(format!("'{}'", a.name));
-            *left.get_mut(d)? /= a.size;
-        }
-    }
-    let last = on.iter().rposition(|a| !a.is_empty())?;
-    let words: Vec<String> = on
-        .iter()
-        .take(last + 1)
-        .map(|a| match &a[..] {
-            [] => "None".to_owned(),
-            [one] => one.clone(),
-            many => format!("({})", many.join(", ")),
-        })
-        .collect();
-    Some(format!("PartitionSpec({})", words.join(", ")))
 }
 
 /// Which dimension to cut further, in words.
@@ -340,26 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn specs_cut_the_largest_dimension_that_divides() {
-        let mesh = axes(&[("fsdp", 2), ("tp", 4)]);
-        assert_eq!(
-            partition_spec(&[32000, 2048], &mesh, 8).as_deref(),
-            Some("PartitionSpec('tp', 'fsdp')")
-        );
-        assert_eq!(
-            partition_spec(&[6, 100], &mesh, 8).as_deref(),
-            Some("PartitionSpec('fsdp', 'tp')")
-        );
-        assert_eq!(
-            partition_spec(&[5, 64], &mesh, 8).as_deref(),
-            Some("PartitionSpec(None, ('tp', 'fsdp'))")
-        );
-        assert_eq!(
-            partition_spec(&[3, 12], &[], 4).as_deref(),
-            Some("PartitionSpec(None, <axis>)")
-        );
-        assert_eq!(partition_spec(&[3, 5], &mesh, 8), None);
-        assert_eq!(partition_spec(&[], &mesh, 8), None);
+    fn the_largest_dimension_that_divides_is_cut_further() {
         assert_eq!(
             one_more_axis(&[8, 2048], &axes(&[("tp", 2)]), 2).as_deref(),
             Some("over `tp` along dimension 1 of [8,2048] (2048 on a device)")

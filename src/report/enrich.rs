@@ -126,6 +126,7 @@ fn replication_entry(summary: ReplicationSummary) -> ReplicationEntry {
     ReplicationEntry {
         devices: summary.devices,
         redundant_bytes: summary.redundant_bytes,
+        unshardable_bytes: summary.unshardable_bytes,
         rows: summary
             .rows
             .into_iter()

@@ -400,6 +400,9 @@ pub struct ReplicationEntry {
     pub devices: u64,
     /// Bytes of the peak that another device holds too.
     pub redundant_bytes: u64,
+    /// The part of that which depends on no argument (masks, zeros): nothing to shard, and in no
+    /// group.
+    pub unshardable_bytes: u64,
     /// Groups of buffers, most redundant first.
     pub rows: Vec<ReplicationRowEntry>,
 }

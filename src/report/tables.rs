@@ -221,10 +221,17 @@ fn replication(space: &SpaceReport, top: usize) -> Option<Table> {
     Some(Table {
         title: "Held identically by several devices".to_owned(),
         note: format!(
-            "{} of {} at the peak is data that another of the {} devices holds too",
+            "{} of {} at the peak is data that another of the {} devices holds too{}",
             units::bytes(r.redundant_bytes),
             units::bytes(space.peak_bytes),
-            units::count(r.devices)
+            units::count(r.devices),
+            match r.unshardable_bytes {
+                0 => String::new(),
+                n => format!(
+                    "; {} of that depends on no argument (masks, zeros) and is not shardable",
+                    units::bytes(n)
+                ),
+            }
         ),
         columns: vec![
             right("size"),
