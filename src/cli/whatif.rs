@@ -37,7 +37,6 @@ pub(super) fn whatif(args: WhatIfArgs) -> Result<u8> {
             findings: findings(&report, &options),
             meshes: &meshes_beside(module),
             capacity_bytes,
-            ..WhatIfOptions::default()
         },
     )?;
     if let Some(target) = chart_file {
@@ -81,7 +80,6 @@ pub(super) fn plan(args: PlanArgs) -> Result<u8> {
             findings: findings(&report, &options),
             meshes: &meshes_beside(module),
             device_kind: report.device.kind.as_deref(),
-            ..PlanOptions::default()
         },
     )?;
     let text = match args.format {
