@@ -329,3 +329,16 @@ fn explain_knows_every_finding() {
     assert_eq!(code(&xpeak(&["explain"])), 0);
     assert_eq!(code(&xpeak(&["explain", "moon"])), 2);
 }
+
+#[test]
+fn a_named_file_without_a_program_is_pointed_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let note = dir.path().join("note.txt").display().to_string();
+    std::fs::write(&note, "hello").unwrap();
+    let o = xpeak(&[&sample("mlp_cpu"), &note]);
+    assert_eq!(code(&o), 0);
+    assert_eq!(
+        text(&o.stderr),
+        format!("warning: {note}: no program in this text\n")
+    );
+}
