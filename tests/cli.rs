@@ -1,5 +1,7 @@
 //! The whole program through its binary: exit codes, messages, files.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 mod common;
 
 use std::path::Path;
@@ -420,4 +422,17 @@ fn a_plan_keeps_the_contract() {
             .unwrap();
         assert!(last <= 16_911_433_728);
     }
+}
+
+#[test]
+fn a_named_file_without_a_program_is_pointed_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let note = dir.path().join("note.txt").display().to_string();
+    std::fs::write(&note, "hello").unwrap();
+    let o = xpeak(&[&sample("mlp_cpu"), &note]);
+    assert_eq!(code(&o), 0);
+    assert_eq!(
+        text(&o.stderr),
+        format!("warning: {note}: no program in this text\n")
+    );
 }

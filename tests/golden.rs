@@ -1,6 +1,8 @@
 //! What the program prints for every sample, against the text kept beside it. `BLESS=1` rewrites
 //! it: read the difference before committing.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 mod common;
 
 use std::path::Path;

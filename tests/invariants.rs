@@ -1,5 +1,7 @@
 //! What must hold for every input.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 mod common;
 
 use proptest::prelude::*;

@@ -1,6 +1,8 @@
 //! One buffer has one name: in the list of the peak, in the ranking of what is held longest and
 //! on the map.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 mod common;
 
 use serde_json::Value;

@@ -1,5 +1,7 @@
 //! Our figures against XProf's Memory Viewer and the compiler's own, to the byte.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;

@@ -291,11 +291,7 @@ fn absurd_device_counts_say_nothing() {
 #[test]
 fn thousands_of_devices_are_followed() {
     let n = 4096;
-    let mut b = Builder::new(
-        1,
-        n as i32,
-        vec![rows(64, 64), columns(64, 64), replicated()],
-    );
+    let mut b = Builder::new(1, n, vec![rows(64, 64), columns(64, 64), replicated()]);
     let groups: Vec<Vec<i64>> = (0..64)
         .map(|g| (0..64).map(|k| g * 64 + k).collect())
         .collect();

@@ -323,3 +323,27 @@ fn heap_event<'a>(bytes: &'a [u8], ids: &IdTable) -> WireResult<HeapEvent<'a>> {
         instruction_name,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_spaces_than_any_device_has_are_damage() {
+        // Allocations with nothing but field 8, the colour.
+        let bytes = |spaces: u8| -> Vec<u8> {
+            (0..spaces)
+                .flat_map(|s| [0x1a, 3, 0x40, 0x80 | (s & 0x7f), 1 + (s >> 7)])
+                .collect()
+        };
+        let read = |b: &[u8]| {
+            let module = HloModule::default();
+            decode_assignment(b, &module, &mut Vec::new()).map(|a| a.spaces().len())
+        };
+        assert_eq!(read(&bytes(200)).unwrap(), 200);
+        let mut many = bytes(255);
+        many.extend([0x1a, 3, 0x40, 0x80, 0x40, 0x1a, 3, 0x40, 0x80, 0x41]);
+        let e = read(&many).unwrap_err();
+        assert!(e.cause().contains("memory spaces"), "{}", e.cause());
+    }
+}

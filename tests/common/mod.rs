@@ -1,5 +1,5 @@
 //! Programs made in memory, and the samples.
-#![allow(dead_code)]
+#![allow(dead_code, clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};
 
