@@ -106,12 +106,25 @@ fn label_of(program: &Program<'_>, producer: Option<InstructionId>) -> String {
         return "[unattributed]".to_owned();
     };
     let i = program.module.instruction(i);
-    if i.op_name.is_empty() {
-        base_name(i.name).to_owned()
+    let name = if i.op_name.is_empty() {
+        base_name(i.name)
     } else {
-        i.op_name.to_owned()
+        i.op_name
+    };
+    let short = |at: usize| name.floor_char_boundary(at);
+    if name.len() <= LONGEST_LABEL {
+        return name.to_owned();
     }
+    // Names of megabytes do not come from people; both ends tell such ones apart well enough.
+    let (head, tail) = (
+        short(LONGEST_LABEL / 2),
+        short(name.len() - LONGEST_LABEL / 2),
+    );
+    format!("{}…{}", &name[..head], &name[tail..])
 }
+
+/// Labels longer than this are shortened in their middle.
+const LONGEST_LABEL: usize = 4096;
 
 /// Names of live ranges: of what is alive at the peak the names that it has there.
 #[derive(Debug, Clone, Default)]

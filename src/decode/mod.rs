@@ -16,7 +16,7 @@ pub use attributes::{Attributes, CollectiveGroups};
 pub use hlo::{decode_program, HloContainer};
 pub use module::decode_sequence;
 pub(crate) use module::find as find_wire_id;
-pub use shape::decode_shape;
+pub use shape::{decode_shape, decode_shape_leaf};
 pub use sharding::decode_sharding;
 pub use sniff::{sniff, FileKind};
 pub use xspace::{decode_xspace, XPlaneInfo, XProgram, XSpace};

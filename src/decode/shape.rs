@@ -14,6 +14,36 @@ pub fn decode_shape(bytes: &[u8]) -> WireResult<Shape> {
     decode_at_depth(bytes, 0)
 }
 
+/// Reads the part of a serialized shape at `index` alone: the other elements of wide tuples are
+/// stepped over. `None` if there is no such part.
+///
+/// # Errors
+/// Malformed bytes on the way to it.
+pub fn decode_shape_leaf(bytes: &[u8], index: &[i64]) -> WireResult<Option<Shape>> {
+    let mut at = bytes;
+    for &element in index {
+        let Ok(element) = usize::try_from(element) else {
+            return Ok(None);
+        };
+        let mut seen = 0;
+        let mut found = None;
+        for field in fields(at) {
+            if let (4, Value::Bytes(b)) = field? {
+                if seen == element {
+                    found = Some(b);
+                    break;
+                }
+                seen += 1;
+            }
+        }
+        match found {
+            Some(b) => at = b,
+            None => return Ok(None),
+        }
+    }
+    decode_shape(at).map(Some)
+}
+
 fn decode_at_depth(bytes: &[u8], depth: u32) -> WireResult<Shape> {
     if depth > MAX_TUPLE_DEPTH {
         return Err(WireError::new("tuples nested too deep", bytes));
@@ -108,6 +138,14 @@ mod tests {
             ..Default::default()
         };
         let got = decode_shape(&tuple.encode_to_vec()).unwrap();
+        let bytes = tuple.encode_to_vec();
+        assert_eq!(
+            decode_shape_leaf(&bytes, &[1]).unwrap().as_ref(),
+            got.leaf(&[1])
+        );
+        assert_eq!(decode_shape_leaf(&bytes, &[]).unwrap().as_ref(), Some(&got));
+        assert_eq!(decode_shape_leaf(&bytes, &[2]).unwrap(), None);
+        assert_eq!(decode_shape_leaf(&bytes, &[-1]).unwrap(), None);
         assert_eq!(
             got.leaf(&[1]).unwrap().to_string(),
             "f32[129,1024]{1,0:T(8,128)S(1)}"

@@ -48,9 +48,9 @@ impl<'a> Program<'a> {
     pub fn buffer_shape(&self, id: BufferId) -> Option<Shape> {
         let assignment = self.assignment.as_ref()?;
         let instruction = assignment.buffer(id).instruction?;
-        self.module
-            .shape(instruction)
-            .leaf(assignment.shape_index(id))
-            .cloned()
+        let bytes = self.module.instruction(instruction).shape;
+        crate::decode::decode_shape_leaf(bytes, assignment.shape_index(id))
+            .ok()
+            .flatten()
     }
 }
