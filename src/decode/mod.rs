@@ -1,6 +1,6 @@
 //! File bytes → the model. Hand-written walkers over the wire format: an XSpace is stepped
 //! through without reading its events, an HLO program becomes flat tables that borrow its text,
-//! and literals are never looked at.
+//! and arrays of literals are never looked at.
 
 mod assignment;
 mod attributes;
