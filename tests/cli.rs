@@ -240,7 +240,8 @@ fn ls_says_what_each_file_can_answer() {
     assert!(out.contains("what fills memory at the peak"), "{out}");
     let o = xpeak(&["ls", &sample("logdir_two_hosts"), "--format", "json"]);
     let json: serde_json::Value = serde_json::from_slice(&o.stdout).unwrap();
-    assert!(json["files"][0]["modules"][0]["peak_bytes"].is_u64());
+    let files = json["files"].as_array().unwrap();
+    assert!(files.iter().any(|f| f["modules"][0]["peak_bytes"].is_u64()));
 }
 
 #[test]
