@@ -130,7 +130,7 @@ impl FindingKind {
 pub enum FindingSeverity {
     /// Over a tenth of the peak, or the program does not fit.
     High,
-    /// Over a hundredth of the peak.
+    /// Over a fiftieth of the peak.
     Medium,
     /// Worth knowing.
     Low,
