@@ -5,25 +5,66 @@
 
 mod common;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
 
-/// Output of the program in a terminal of 80 columns, run from the repository's root.
-fn output(args: &[&str]) -> String {
-    let o = Command::cargo_bin("xpeak")
+/// Runs the program in a terminal of 80 columns, from the repository's root.
+fn run(args: &[&str]) -> std::process::Output {
+    Command::cargo_bin("xpeak")
         .unwrap()
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .env("COLUMNS", "80")
         .args(args)
         .output()
-        .unwrap();
+        .unwrap()
+}
+
+/// Standard output of a run that must succeed.
+fn output(args: &[&str]) -> String {
+    let o = run(args);
     assert!(
         o.status.success(),
         "{args:?}: {}",
         String::from_utf8_lossy(&o.stderr)
     );
     String::from_utf8(o.stdout).unwrap()
+}
+
+/// Commands one after the other, each with what it prints and how it ends: refusals are answers too.
+fn transcript(commands: &[Vec<&str>]) -> String {
+    let mut out = String::new();
+    for args in commands {
+        let o = run(args);
+        out += &format!("$ xpeak {}\n", args.join(" "));
+        out += &String::from_utf8(o.stdout).unwrap();
+        out += &String::from_utf8(o.stderr).unwrap();
+        out += &format!("[exit {}]\n\n", o.status.code().unwrap());
+    }
+    out
+}
+
+/// A page without the pictures in it, which have tests of their own.
+fn without_pictures(page: &str) -> String {
+    let mut out = String::new();
+    let mut rest = page;
+    while let Some((before, after)) = rest.split_once(";base64,") {
+        let end = after.find(['"', ')']).unwrap_or(after.len());
+        out += before;
+        out += ";base64,...";
+        rest = &after[end..];
+    }
+    out + rest
+}
+
+/// Where an expected output is kept that does not belong beside a sample: a dump's folder is itself
+/// input, and what stands beside a dump is read.
+fn kept(sample: &str, file: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/expected")
+        .join(sample);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder.join(file)
 }
 
 fn compare(golden: &Path, got: &str, wrong: &mut Vec<String>) {
@@ -76,10 +117,111 @@ fn reports_of_samples_are_as_kept() {
     let input = "samples/logdir_two_hosts";
     compare(&beside("summary.txt"), &output(&[input, "-q"]), &mut wrong);
     compare(&beside("ls.txt"), &output(&["ls", input]), &mut wrong);
+    assert!(seen >= 6);
+    assert_as_kept(&wrong);
+}
+
+fn assert_as_kept(wrong: &[String]) {
     assert!(
         wrong.is_empty(),
         "{}\nBLESS=1 cargo test --test golden rewrites them",
         wrong.join("\n")
     );
+}
+
+/// Edits that are tried on every sample: one of each kind, and two at once.
+const EDITS: [&[&str]; 12] = [
+    &["--donate", "all"],
+    &["--shard", "all=2"],
+    &["--batch", "16:8"],
+    &["--microbatch", "2"],
+    &["--dtype", "all=bf16"],
+    &["--checkpoint", "all"],
+    &["--checkpoint", "all:dots"],
+    &["--drop", "f32"],
+    &["--offload", "all"],
+    &["--pad-free"],
+    &["--no-debug"],
+    &["--donate", "all", "--checkpoint", "all"],
+];
+
+#[test]
+fn changes_and_plans_are_as_kept() {
+    let mut wrong = Vec::new();
+    let mut seen = 0;
+    for folder in common::folders() {
+        if !folder.starts_with(common::samples()) {
+            continue;
+        }
+        seen += 1;
+        let name = common::name_of(&folder);
+        let path = format!("samples/{name}");
+        let edits = EDITS.map(|e| [&["whatif", &path], e].concat());
+        compare(&kept(&name, "whatif.txt"), &transcript(&edits), &mut wrong);
+        let plans = [
+            vec!["plan", &path, "--fit", "15.75GiB"],
+            vec!["plan", &path, "--fit", "1GiB"],
+            vec!["plan", &path, "--fit", "100MiB"],
+        ];
+        compare(&kept(&name, "plan.txt"), &transcript(&plans), &mut wrong);
+    }
     assert!(seen >= 6);
+    assert_as_kept(&wrong);
+}
+
+/// Samples small enough to keep everything that is printed of them.
+const SMALL: [&str; 3] = ["padded_v5e", "mlp_cpu", "mlp_h100"];
+
+#[test]
+fn every_format_is_as_kept() {
+    let mut wrong = Vec::new();
+    for name in SMALL {
+        let path = format!("samples/{name}");
+        let report = |format| output(&["report", &path, "--format", format, "-o", "-", "-q"]);
+        compare(&kept(name, "report.json"), &report("json"), &mut wrong);
+        compare(&kept(name, "report.csv"), &report("csv"), &mut wrong);
+        let page = without_pictures(&report("html"));
+        compare(&kept(name, "report.html"), &page, &mut wrong);
+        for format in ["json", "md"] {
+            let commands = [
+                vec!["whatif", &path, "--donate", "all", "--format", format],
+                vec!["whatif", &path, "--dtype", "all=bf16", "--format", format],
+                vec!["plan", &path, "--fit", "100MiB", "--format", format],
+            ];
+            let kept = kept(name, &format!("changes.{format}.txt"));
+            compare(&kept, &transcript(&commands), &mut wrong);
+        }
+        compare(&kept(name, "ls.txt"), &output(&["ls", &path]), &mut wrong);
+    }
+    assert_as_kept(&wrong);
+}
+
+#[test]
+fn triage_is_as_kept() {
+    let mut wrong = Vec::new();
+    let mut seen = 0;
+    let folder = common::samples().join("oom_text");
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let file = entry.unwrap().path();
+        if file.extension().is_none_or(|e| e != "txt") {
+            continue;
+        }
+        seen += 1;
+        let name = file.file_stem().unwrap().to_string_lossy().into_owned();
+        let path = format!("samples/oom_text/{name}.txt");
+        let commands = [
+            vec!["triage", &path],
+            vec!["triage", &path, "--format", "md"],
+            vec!["triage", &path, "--format", "json"],
+        ];
+        let kept = kept("oom_text", &format!("{name}.txt"));
+        compare(&kept, &transcript(&commands), &mut wrong);
+    }
+    let oom = "samples/lm_v5e_oom/oom.txt";
+    let joined = ["text", "md", "json"]
+        .map(|f| vec!["triage", oom, "--with", "samples/lm_v5e_oom", "--format", f]);
+    let kept = kept("lm_v5e_oom", "triage.txt");
+    compare(&kept, &transcript(&joined), &mut wrong);
+    assert!(seen >= 20);
+    assert_as_kept(&wrong);
 }
