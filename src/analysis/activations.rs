@@ -14,8 +14,11 @@ use super::graph::{Graph, ProgramPoints};
 use super::kept::{compiler_recomputes, product_bytes, waists};
 use super::maker::maker_of_block;
 use super::peak::PeakBuffer;
-use super::phase::{is_product, operation, phase, scope, scope_pattern, Phase};
+use super::text::stars;
 use super::trip::trip_count;
+use crate::model::op_name::{
+    is_checkpointed, is_in_loop, is_product, is_recomputed, operation, phase, scope, Phase,
+};
 use crate::model::{AllocationKind, ComputationId, InstructionId};
 use crate::units;
 
@@ -83,9 +86,7 @@ pub fn saved_activations(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<SavedActiv
             bytes: b.counted_bytes,
             bytes_per_iteration: b.counted_bytes / trips.unwrap_or(1).max(1),
             is_product: is_product(op_name),
-            checkpointed: recomputing.contains(&r.computation)
-                || r.op_name.contains("/checkpoint/")
-                || r.op_name.contains("rematted_computation"),
+            checkpointed: recomputing.contains(&r.computation) || is_checkpointed(r.op_name),
             scope: scope(op_name),
         });
     }
@@ -127,9 +128,8 @@ fn guess_trips(ctx: &Context<'_, '_>, saved: &mut [SavedActivation]) {
 /// Loop bodies of a backward pass that recomputes under `jax.checkpoint`.
 fn recomputing_computations(ctx: &Context<'_, '_>) -> FxHashSet<ComputationId> {
     let module = &ctx.program.module;
-    let recomputes = |i: &&crate::model::HloInstruction<'_>| {
-        i.op_name.contains("/while/body/") && i.op_name.contains("rematted_computation")
-    };
+    let recomputes =
+        |i: &&crate::model::HloInstruction<'_>| is_recomputed(i.op_name) && is_in_loop(i.op_name);
     let found = module.instructions.iter().filter(recomputes);
     found.map(|i| i.computation).collect()
 }
@@ -371,7 +371,7 @@ fn straight_finding(
     // By scope, layers' numbers aside.
     let mut scopes: FxHashMap<String, (u64, FxHashSet<&str>)> = FxHashMap::default();
     for s in group {
-        let entry = scopes.entry(scope_pattern(&s.scope)).or_default();
+        let entry = scopes.entry(stars(&s.scope)).or_default();
         entry.0 = entry.0.saturating_add(s.bytes);
         entry.1.insert(&s.scope);
     }

@@ -13,8 +13,8 @@ use super::finding::{Context, Finding, FindingKind, FindingSeverity, Safety, Sav
 use super::flow::{reads_of, Path};
 use super::graph::Graph;
 use super::peak::PeakBuffer;
-use super::phase::operation;
 use super::rank::long_held;
+use crate::model::op_name::operation;
 use crate::model::{BufferId, InstructionId, MemorySpace};
 use crate::units;
 

@@ -9,7 +9,7 @@ use super::host::runs_on_cpu;
 use super::inplace::is_elementwise;
 use super::maker::{maker_of, maker_of_block};
 use super::peak::PeakBuffer;
-use super::phase::{operation, phase, Phase};
+use crate::model::op_name::{operation, phase, Phase};
 use crate::model::{AllocationKind, ElementType, InstructionId};
 use crate::units;
 

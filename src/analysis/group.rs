@@ -10,6 +10,7 @@ use super::maker::{maker_of_block, maker_of_buffer};
 use super::peak::PeakBuffer;
 use super::rank::HeldRow;
 use super::text::stars;
+use crate::model::op_name::base_name;
 use crate::model::{AllocationKind, BufferId, InstructionId, Program};
 
 /// Buffers that are repeats of each other.
@@ -161,32 +162,5 @@ impl RangeLabels {
     fn block<'c>(&self, ctx: &Context<'c, '_>, range: &HeldRow) -> Option<&'c PeakBuffer> {
         let &i = self.at_peak.get(&(range.buffer, range.start))?;
         ctx.peak.buffers.get(i)
-    }
-}
-
-/// `fusion.12.remat3.clone` → `fusion`.
-pub fn base_name(name: &str) -> &str {
-    let mut out = name;
-    while let Some((head, tail)) = out.rsplit_once('.') {
-        let word = tail.trim_end_matches(|c: char| c.is_ascii_digit());
-        if head.is_empty() || !matches!(word, "" | "remat" | "clone" | "remat_uncompressed") {
-            break;
-        }
-        out = head;
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn copies_share_a_base_name() {
-        assert_eq!(base_name("fusion.12.remat3.clone.1"), "fusion");
-        assert_eq!(base_name("copy"), "copy");
-        assert_eq!(base_name("custom-call.7"), "custom-call");
-        assert_eq!(base_name("a.b.3"), "a.b");
-        assert_eq!(base_name(".5"), ".5");
     }
 }

@@ -10,7 +10,7 @@ use super::finding::Context;
 use super::flow::reads_of;
 use super::graph::{Graph, ProgramPoints};
 use super::maker::maker_of;
-use super::phase::{is_product, operation, phase, Phase};
+use crate::model::op_name::{is_product, is_rematerialized, operation, phase, Phase};
 use crate::model::{ComputationId, InstructionId};
 
 /// Computations looked at inside of a loop's body at most.
@@ -35,7 +35,7 @@ pub fn product_bytes(ctx: &Context<'_, '_>, of: InstructionId, trips: u64) -> Op
             let at = module.instruction(i);
             let inner = Inside {
                 a_loop: inside.a_loop || at.opcode == "while",
-                a_copy: inside.a_copy || is_copy(at.name),
+                a_copy: inside.a_copy || is_rematerialized(at.name),
             };
             todo.extend(module.called(i).iter().map(|&c| (c, inner)));
             let product = matches!(at.opcode, "dot" | "convolution")
@@ -70,11 +70,6 @@ type Product<'a> = (&'a str, Vec<u64>, u64);
 struct Inside {
     a_loop: bool,
     a_copy: bool,
-}
-
-/// Whether a name is of something that the compiler computes a second time.
-fn is_copy(name: &str) -> bool {
-    name.contains(".remat") || name.contains(".clone")
 }
 
 /// Makers of forward results after which nothing else that the forward pass computed is still to
@@ -119,7 +114,7 @@ pub fn waists(ctx: &Context<'_, '_>, graph: &Graph, smallest: u64) -> FxHashSet<
             break;
         }
         let named = module.instruction(i);
-        if !is_entry(i) || passes_on(named.opcode) || is_copy(named.name) {
+        if !is_entry(i) || passes_on(named.opcode) || is_rematerialized(named.name) {
             continue;
         }
         let mut leaves: Vec<Vec<u32>> = Vec::new();
@@ -147,7 +142,7 @@ pub fn waists(ctx: &Context<'_, '_>, graph: &Graph, smallest: u64) -> FxHashSet<
             // What the compiler computes a second time it does for the backward pass.
             let forward = |i: InstructionId| {
                 let i = module.instruction(i);
-                phase(i.op_name) == Phase::Forward && !is_copy(i.name)
+                phase(i.op_name) == Phase::Forward && !is_rematerialized(i.name)
             };
             let last = reads
                 .iter()
@@ -197,16 +192,5 @@ pub fn compiler_recomputes(ctx: &Context<'_, '_>) -> bool {
         .module
         .instructions
         .iter()
-        .any(|i| i.opcode == "fusion" && i.name.contains(".remat"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_copy;
-
-    #[test]
-    fn copies_are_told_by_their_names() {
-        assert!(is_copy("fusion.12.remat3") && is_copy("fusion.1.clone"));
-        assert!(!is_copy("convolution.12"));
-    }
+        .any(|i| i.opcode == "fusion" && is_rematerialized(i.name))
 }

@@ -14,7 +14,7 @@ use super::graph::{Graph, ProgramPoints};
 use super::host::{fetched_from_host, runs_on_cpu};
 use super::maker::maker_of;
 use super::peak::PeakBuffer;
-use super::phase::{phase, Phase};
+use crate::model::op_name::{phase, Phase};
 use crate::model::{AllocationKind, MemorySpace};
 use crate::units;
 

@@ -25,7 +25,6 @@ mod origin;
 mod padding;
 mod padding_findings;
 mod peak;
-mod phase;
 mod provenance;
 mod rank;
 mod redundancy;
@@ -52,9 +51,7 @@ pub use findings::all_findings;
 pub use float32::float32_findings;
 pub use fragmentation::fragmentation_findings;
 pub use graph::{runs, Graph, ProgramPoints, Use};
-pub use group::{
-    base_name, buffer_groups, buffer_label, opcode, producer_of, BufferGroup, RangeLabels,
-};
+pub use group::{buffer_groups, buffer_label, opcode, producer_of, BufferGroup, RangeLabels};
 pub use large_tensor::large_tensor_findings;
 pub use long_lived::long_lived_findings;
 pub use maker::{maker_of, maker_of_block, maker_of_buffer, Maker};
@@ -64,7 +61,6 @@ pub use padding::{
 };
 pub use padding_findings::padding_findings;
 pub use peak::{peak_snapshot, PeakBuffer, PeakSnapshot};
-pub use phase::{phase, scope, Phase};
 pub use rank::{
     long_held, rank_by, rank_by_element_type, rank_by_opcode, rank_by_source, HeldRow, RankRow,
 };
@@ -73,6 +69,6 @@ pub use replay::{last_names, range_names, replay, LiveRange, Replay};
 pub use replication::{meshes_of, BufferReplication, DeviceClasses, DeviceClassesId, Replication};
 pub use sharding_findings::unsharded_findings;
 pub use space::{space_usage, ArenaUsage, SpaceUsage};
-pub use tree::{argument_path, scope_tree, scopes, ScopeNode};
+pub use tree::{argument_path, scope_tree, ScopeNode};
 pub use trip::trip_count;
 pub use witness::{global_shape_witness, Witness};

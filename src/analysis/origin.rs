@@ -14,7 +14,7 @@ use super::flow::{names_of, reads_of, Path};
 use super::graph::Graph;
 use super::maker::maker_of_block;
 use super::peak::PeakBuffer;
-use super::phase::{operation, phase, Phase};
+use crate::model::op_name::{is_recomputed, operation, phase, Phase};
 use crate::model::{AllocationId, AllocationKind, InstructionId, Shape};
 
 /// What a block of memory is for.
@@ -310,7 +310,7 @@ fn computed(
         );
     }
     match (phase(i.op_name), weight) {
-        (Phase::Backward, Some(w)) if !i.op_name.contains("rematted_computation") => label(
+        (Phase::Backward, Some(w)) if !is_recomputed(i.op_name) => label(
             Origin::Gradients,
             format!("made by the backward pass with the dimensions of {w}"),
         ),

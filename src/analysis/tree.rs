@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::finding::Context;
 use super::group::buffer_label;
+use crate::model::op_name::scopes;
 use crate::model::AllocationKind;
 
 /// A scope and what is below it.
@@ -82,30 +83,6 @@ impl Builder {
     }
 }
 
-/// Scopes of an operation path, outermost first, without the leading `jit(...)`. Slashes within
-/// parentheses do not separate.
-pub fn scopes(op_name: &str) -> Vec<&str> {
-    let mut out = Vec::new();
-    let (mut depth, mut from) = (0i32, 0);
-    for (i, c) in op_name.char_indices() {
-        match c {
-            '(' | '[' => depth += 1,
-            ')' | ']' => depth = (depth - 1).max(0),
-            '/' if depth == 0 => {
-                out.push(&op_name[from..i]);
-                from = i + 1;
-            }
-            _ => {}
-        }
-    }
-    out.push(&op_name[from..]);
-    out.retain(|s| !s.is_empty());
-    if out.len() > 1 && (out[0].starts_with("jit(") || out[0].starts_with("pjit(")) {
-        out.remove(0);
-    }
-    out
-}
-
 /// `state[0]['mlp']['up']` → `state`, `[0]`, `['mlp']`, `['up']`.
 pub fn argument_path(name: &str) -> Vec<String> {
     let mut out = Vec::new();
@@ -127,17 +104,6 @@ pub fn argument_path(name: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn paths_split_at_slashes_outside_parentheses() {
-        assert_eq!(
-            scopes("jit(step)/transpose(jvp(a/b))/while/dot_general"),
-            ["transpose(jvp(a/b))", "while", "dot_general"]
-        );
-        assert_eq!(scopes("jit(step)"), ["jit(step)"]);
-        assert_eq!(scopes("a)//b"), ["a)", "b"]);
-        assert!(scopes("").is_empty());
-    }
 
     #[test]
     fn argument_names_split_at_keys() {

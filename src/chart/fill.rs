@@ -3,7 +3,8 @@
 
 use super::data::{ChartData, ChartGroup, ChartTitle, Coverage, MapBlock, MemoryMap, Timeline};
 use super::scopes::scope_tree;
-use crate::analysis::{long_held, scopes, ArenaUsage, BufferGroup, Context, HeldRow, RangeLabels};
+use crate::analysis::{long_held, ArenaUsage, BufferGroup, Context, HeldRow, RangeLabels};
+use crate::model::op_name::scopes;
 use crate::model::{AllocationKind, BufferAssignment, BufferId, Program, Shape};
 
 /// Blocks that a map draws one by one.

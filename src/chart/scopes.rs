@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::data::Scope;
-use crate::analysis::{argument_path, buffer_label, scopes, Context};
+use crate::analysis::{argument_path, buffer_label, Context};
+use crate::model::op_name::scopes;
 use crate::model::AllocationKind;
 
 /// Deeper scopes count as their ancestor.

@@ -10,6 +10,7 @@ mod element;
 mod ids;
 mod mesh;
 mod module;
+pub mod op_name;
 mod shape;
 mod sharding;
 mod stack;

@@ -9,6 +9,7 @@ use super::pack::{lower_bound, pack, PackItem};
 use super::values::{NodeId, Values};
 use crate::analysis::{space_usage, Graph, ProgramPoints, Replication, SpaceUsage};
 use crate::error::{Error, Result};
+use crate::model::op_name::is_rematerialized;
 use crate::model::{
     AllocationId, AllocationKind, BufferAssignment, BufferId, HeapEventKind, InstructionId,
     MemorySpace, Mesh, Program, Shape,
@@ -272,20 +273,10 @@ fn arena(
     }
 }
 
-/// How many instructions the compiler rematerialised: it marks them in their names.
+/// How many instructions the compiler rematerialised.
 fn rematerialized(program: &Program<'_>) -> usize {
-    let marked = |name: &str| {
-        name.rsplit('.').any(|part| {
-            part.strip_prefix("remat")
-                .is_some_and(|n| n.bytes().all(|c| c.is_ascii_digit()))
-        })
-    };
-    program
-        .module
-        .instructions
-        .iter()
-        .filter(|i| marked(i.name))
-        .count()
+    let names = program.module.instructions.iter().map(|i| i.name);
+    names.filter(|n| is_rematerialized(n)).count()
 }
 
 fn callers(program: &Program<'_>) -> Vec<Option<InstructionId>> {

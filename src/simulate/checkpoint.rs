@@ -15,6 +15,7 @@ use super::propagate::Marks;
 use super::readers::{is_backward, origin, readers};
 use super::scenario::Scenario;
 use super::stacks;
+use crate::model::op_name::{phase, Phase};
 use crate::model::{BufferId, InstructionId};
 
 /// What came of it.
@@ -139,7 +140,7 @@ fn saved(base: &Base<'_, '_>, at: usize, slot: &Slot, scope: &str, turn: u32) ->
         let i = base.values.instruction_of(node);
         let made_by = origin(base, i);
         let path = module.instruction(made_by).op_name;
-        let forward = path.contains("jvp(") && !path.contains("transpose(");
+        let forward = phase(path) == Phase::Forward;
         (forward && base.graph.order_of(i)? < turn).then_some((node, shape, i, made_by))
     };
     let (node, shape, i, made_by) = slot.names.iter().rev().find_map(forward_value)?;
@@ -227,7 +228,7 @@ fn block_inputs(base: &Base<'_, '_>, marks: &Marks, turn: u32) -> Vec<u32> {
 
 fn made_forward(base: &Base<'_, '_>, i: InstructionId) -> bool {
     let path = base.program.module.instruction(i).op_name;
-    path.is_empty() || path.contains("jvp(")
+    path.is_empty() || phase(path) != Phase::Other
 }
 
 fn passes_on(opcode: &str) -> bool {

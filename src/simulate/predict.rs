@@ -8,7 +8,8 @@ use super::base::{Arena, Base};
 use super::pack::{pack, peak_of, PackItem};
 use super::scenario::Scenario;
 use super::selector::plain_shape;
-use crate::analysis::{base_name, maker_of_buffer};
+use crate::analysis::maker_of_buffer;
+use crate::model::op_name::base_name;
 use crate::model::{AllocationKind, BufferId};
 
 /// How sure a prediction is, surest first.

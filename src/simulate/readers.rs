@@ -7,6 +7,7 @@ use rustc_hash::FxHashSet;
 
 use super::base::Base;
 use super::values::NodeId;
+use crate::model::op_name::{phase, Phase};
 use crate::model::InstructionId;
 
 /// A reading of a value.
@@ -82,11 +83,7 @@ pub(super) fn readers(base: &Base<'_, '_>, node: NodeId) -> Vec<Reader> {
 
 /// Whether an instruction belongs to a backward pass, by its operation path.
 pub(super) fn is_backward(base: &Base<'_, '_>, i: InstructionId) -> bool {
-    base.program
-        .module
-        .instruction(i)
-        .op_name
-        .contains("transpose(")
+    phase(base.program.module.instruction(i).op_name) == Phase::Backward
 }
 
 /// The instruction that computed what `i` merely holds a copy of.
