@@ -19,6 +19,7 @@
 //! # Ok::<(), xpeak::Error>(())
 //! ```
 
+pub mod advise;
 pub mod analysis;
 #[cfg(feature = "charts")]
 pub mod chart;
@@ -27,6 +28,7 @@ pub mod cli;
 pub mod decode;
 mod error;
 pub mod model;
+pub mod oom;
 pub mod report;
 pub mod simulate;
 pub mod source;
@@ -46,12 +48,6 @@ pub mod proto {
         include!(concat!(env!("OUT_DIR"), "/xpeak.hlo.rs"));
     }
 }
-
-/// Out-of-memory text to data.
-pub mod oom;
-
-/// What to change: steps and the catalogue behind them.
-pub mod advise;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

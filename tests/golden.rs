@@ -225,3 +225,81 @@ fn triage_is_as_kept() {
     assert!(seen >= 20);
     assert_as_kept(&wrong);
 }
+
+/// A JSON value that is read only for its keys.
+struct Keys;
+
+impl<'de> serde::de::Deserialize<'de> for Keys {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        d.deserialize_any(Keys)
+    }
+}
+
+impl<'de> serde::de::Visitor<'de> for Keys {
+    type Value = Keys;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Keys, A::Error> {
+        let mut seen = std::collections::BTreeSet::new();
+        while let Some(key) = map.next_key::<String>()? {
+            map.next_value::<Keys>()?;
+            if let Some(twice) = seen.replace(key) {
+                return Err(serde::de::Error::custom(format!("key {twice:?} twice")));
+            }
+        }
+        Ok(Keys)
+    }
+
+    fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut seq: A) -> Result<Keys, A::Error> {
+        while seq.next_element::<Keys>()?.is_some() {}
+        Ok(Keys)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Keys, E> {
+        Ok(Keys)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Keys, E> {
+        Ok(Keys)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Keys, E> {
+        Ok(Keys)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Keys, E> {
+        Ok(Keys)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Keys, E> {
+        Ok(Keys)
+    }
+
+    fn visit_unit<E>(self) -> Result<Keys, E> {
+        Ok(Keys)
+    }
+}
+
+#[test]
+fn no_json_writes_a_key_twice() {
+    serde_json::from_str::<Keys>(r#"[{"a": {"b": 1, "b": 2}}]"#)
+        .err()
+        .expect("finds one that does");
+    let oom = "samples/lm_v5e_oom/oom.txt";
+    let dump = "samples/lm_v5e_oom";
+    for args in [
+        &["report", dump, "--format", "json", "-o", "-", "--timeline"][..],
+        &["whatif", dump, "--donate", "all", "--format", "json"],
+        &["plan", dump, "--fit", "15GiB", "--format", "json"],
+        &["triage", oom, "--format", "json"],
+        &["triage", oom, "--with", dump, "--format", "json"],
+    ] {
+        let json = output(args);
+        if let Err(e) = serde_json::from_str::<Keys>(&json) {
+            panic!("{args:?}: {e}");
+        }
+    }
+}

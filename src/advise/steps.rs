@@ -144,14 +144,15 @@ fn without_failure(r: &OomReport) -> Vec<Step> {
 
 /// Steps that warnings beside a failure speak for.
 pub(super) fn warning_steps(r: &OomReport) -> Vec<Step> {
-    let mut out = Vec::new();
+    let (mut out, mut seen) = (Vec::new(), Vec::new());
     for w in &r.warnings {
-        if out.iter().any(|s: &Step| s.id.as_str() == w.kind) {
+        if seen.contains(&w.kind) {
             continue;
         }
+        seen.push(w.kind);
         let step = match w.kind {
             "donation" => Step::look(
-                "donation",
+                "donation_refused",
                 "Make the donation work",
                 format!(
                     "{}: no output has their shape, type and layout. Compare the donated arguments with \

@@ -39,6 +39,14 @@ struct Inner {
     path: Vec<(&'static str, Option<usize>)>,
 }
 
+impl std::fmt::Display for WireError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "damaged in {}: {}", self.field(), self.cause())
+    }
+}
+
+impl std::error::Error for WireError {}
+
 impl WireError {
     pub(crate) fn new(cause: &'static str, at: &[u8]) -> Self {
         WireError(Box::new(Inner {
@@ -294,7 +302,9 @@ mod tests {
         let err = fields(&bytes).find_map(|f| f.err()).unwrap();
         assert_eq!(err.offset_in(&bytes), 2);
         assert!(err.cause().contains("past the end"));
-        assert_eq!(err.within("b", Some(2)).within("a", None).field(), "a.b[2]");
+        let err = err.within("b", Some(2)).within("a", None);
+        assert_eq!(err.field(), "a.b[2]");
+        assert!(err.to_string().starts_with("damaged in a.b[2]: "), "{err}");
     }
 
     #[test]

@@ -47,8 +47,6 @@ pub struct JoinedGroup {
     /// The group.
     #[serde(flatten)]
     pub group: GroupEntry,
-    /// Source line of the largest member.
-    pub source: Option<String>,
     /// Different copies among `devices`, of the largest member; null where unknown.
     pub distinct_copies: Option<u64>,
     /// Devices.
@@ -195,10 +193,8 @@ fn groups(space: &SpaceReport) -> Vec<JoinedGroup> {
                 b.logical_buffer_id.is_some()
                     && b.logical_buffer_id == g.buffer_ids.first().copied()
             });
-            let source = largest.and_then(|b| b.source.as_ref());
             JoinedGroup {
                 group: g.clone(),
-                source: source.map(|s| format!("{}:{}", s.file, s.line)),
                 distinct_copies: largest.and_then(|b| b.distinct_copies),
                 devices: largest.map_or(1, |b| b.devices),
             }

@@ -32,7 +32,7 @@ pub(super) fn advice(report: &OomReport, space: &SpaceReport, flags: &[FlagInFor
             continue;
         }
         let kinds = kinds_of(&step.id);
-        if step.title == "Make the donation work" || kinds.is_empty() {
+        if kinds.is_empty() {
             rest.extend(judged(step, report, space, flags, &chosen));
         } else if chosen.iter().any(|f| kinds.contains(&f.kind)) {
             // A finding says it with names.

@@ -62,9 +62,10 @@ pub fn render_joined(joined: &Joined, width: usize, style: Style) -> String {
         );
         out.push_str(&format!("{}\n", elide(&head, width)));
         let place = g
+            .group
             .source
             .as_ref()
-            .map_or_else(String::new, |s| format!("  {s}"));
+            .map_or_else(String::new, |s| format!("  {}:{}", s.file, s.line));
         let what = elide(
             &g.group.label,
             width.saturating_sub(16 + place.len()).max(20),
@@ -152,9 +153,10 @@ pub fn render_joined_markdown(joined: &Joined) -> String {
             g.group.count,
             code(&g.group.shape),
             code(&g.group.label),
-            g.source
-                .as_deref()
-                .map_or_else(String::new, |s| format!("`{}`", code(s)))
+            g.group
+                .source
+                .as_ref()
+                .map_or_else(String::new, |s| format!("`{}:{}`", code(&s.file), s.line))
         ));
     }
     if !joined.advice.is_empty() {
