@@ -41,6 +41,8 @@ pub struct DonationPair {
     /// Bytes of a copy of the argument that the program makes before it writes the output, and
     /// that donating may save as well; 0 if there is none at the peak.
     pub copied_bytes: u64,
+    /// Place in the program order until which the argument is read; `None` if it is not.
+    pub read_until: Option<u32>,
     /// Why, or why not.
     pub reason: String,
 }
@@ -277,6 +279,7 @@ fn pair_up(
             } else {
                 0
             },
+            read_until: argument.reads.last().map(|r| r.until),
             reason,
         });
     }

@@ -2,17 +2,19 @@
 //!
 //! In: an edit. Out: code and instructions.
 
+use std::collections::BTreeSet;
+
 use super::base::Base;
 use super::edit::Edit;
 use super::sharding_code::sharding_code;
-use crate::analysis::Finding;
+use crate::analysis::{argument_name, top_level, Finding};
 
 /// The JAX code for an edit, as lines of Python to adapt. `findings` as for selectors.
 pub fn jax_code(base: &Base<'_, '_>, findings: &[Finding], edit: &Edit) -> String {
     match edit {
         Edit::Donate { selector } => {
             let names = match selector.as_str() {
-                "all" => argument_names(base),
+                "all" => donated_names(base),
                 s => vec![s.split(['[', '.']).next().unwrap_or(s).to_owned()],
             };
             let function = function_name(base);
@@ -128,29 +130,16 @@ fn function_name<'b>(base: &'b Base<'_, '_>) -> &'b str {
     }
 }
 
-fn argument_names(base: &Base<'_, '_>) -> Vec<String> {
-    let module = &base.program.module;
-    let mut out: Vec<String> = Vec::new();
-    let root = module.entry_root().map(|r| module.shape(r));
-    for i in module.entry_parameters() {
-        let shape = module.shape(i);
-        let mut returned = false;
-        if let Some(r) = &root {
-            r.for_each_leaf(&mut |_, leaf| returned |= *leaf == shape);
-        }
-        let name = module
-            .instruction(i)
-            .op_name
-            .split(['[', '.'])
-            .next()
-            .unwrap_or_default();
-        if returned
-            && shape.element_count() > 1
-            && !name.is_empty()
-            && !out.iter().any(|n| n == name)
-        {
-            out.push(name.to_owned());
-        }
-    }
-    out
+/// Top-level names of the arguments of which some part may save memory when donated.
+fn donated_names(base: &Base<'_, '_>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let names = base
+        .donations()
+        .iter()
+        .filter(|p| p.may_save)
+        .map(|p| top_level(argument_name(base.program, p.parameter)));
+    names
+        .filter(|n| seen.insert(*n))
+        .map(str::to_owned)
+        .collect()
 }

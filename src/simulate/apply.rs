@@ -11,7 +11,7 @@ use super::base::Base;
 use super::batch;
 use super::checkpoint;
 use super::dead;
-use super::donate::donate;
+use super::donate::{donate, donate_offered};
 use super::edit::{Edit, Ways};
 use super::effects::{BatchScale, Effects};
 use super::microbatch;
@@ -413,6 +413,9 @@ impl Run<'_, '_, '_> {
                         d.copied
                     ));
                 }
+                if let Some(why) = &d.why {
+                    text.push_str(&format!("; {} would save nothing: {why}", d.in_vain));
+                }
                 if d.unusable > 0 && chosen.by != MatchedBy::Everything {
                     text.push_str(&format!("; {} fit no output", d.unusable));
                 }
@@ -444,7 +447,7 @@ impl Run<'_, '_, '_> {
             .map(|d| d.parameter_number)
             .collect();
         if self.resized && !offered.is_empty() {
-            donate(self.base, &mut self.scenario, &|n| offered.contains(&n));
+            donate_offered(self.base, &mut self.scenario, &|n| offered.contains(&n));
         }
     }
 }

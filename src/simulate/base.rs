@@ -3,11 +3,16 @@
 //!
 //! In: a program and a memory space. Out: [`Base`], made once; every edit starts from it.
 
-use rustc_hash::FxHashMap;
+use std::sync::OnceLock;
+
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::pack::{lower_bound, pack, PackItem};
 use super::values::{NodeId, Values};
-use crate::analysis::{space_usage, Graph, ProgramPoints, Replication, SpaceUsage};
+use crate::analysis::{
+    donation_candidates, peak_snapshot, space_usage, Context, DonationPair, Graph, ProgramPoints,
+    Replication, SpaceUsage,
+};
 use crate::error::{Error, Result};
 use crate::model::op_name::is_rematerialized;
 use crate::model::{
@@ -42,6 +47,57 @@ pub struct Base<'p, 'a> {
     contents: FxHashMap<BufferId, (NodeId, Shape)>,
     /// The instruction that calls each computation, by computation; the first one.
     callers: Vec<Option<InstructionId>>,
+    /// What goes into the program and comes out.
+    pub(super) boundary: Boundary,
+    /// Which argument could give its memory to which output; looked for when first asked.
+    donations: OnceLock<Vec<DonationPair>>,
+}
+
+/// Arguments and results of a program, looked up once.
+#[derive(Debug, Default)]
+pub(super) struct Boundary {
+    /// Entry parameters, by their numbers.
+    pub(super) parameters: FxHashMap<u32, InstructionId>,
+    /// Shapes of the parts of the program's result.
+    result_shapes: FxHashSet<Shape>,
+    /// Numbers of parameters whose memory goes to an output.
+    donated: FxHashSet<u32>,
+}
+
+impl Boundary {
+    fn new(program: &Program<'_>, blocks: &[Block]) -> Self {
+        let module = &program.module;
+        let parameters = module.entry_parameters().into_iter();
+        let mut out = Boundary {
+            parameters: parameters
+                .map(|i| (module.instruction(i).parameter_number, i))
+                .collect(),
+            ..Boundary::default()
+        };
+        if let Some(root) = module.entry_root() {
+            let mut add = |_: &[i64], leaf: &Shape| {
+                if !out.result_shapes.contains(leaf) {
+                    out.result_shapes.insert(leaf.clone());
+                }
+            };
+            module
+                .shape(root)
+                .for_each_leaf(&mut |i, leaf| add(i, leaf));
+        }
+        let donated = blocks.iter().filter(|b| b.kind == AllocationKind::Donated);
+        out.donated = donated.filter_map(|b| b.parameter).collect();
+        out
+    }
+
+    /// Whether the memory of a parameter goes to an output.
+    pub(super) fn is_donated(&self, number: u32) -> bool {
+        self.donated.contains(&number)
+    }
+
+    /// Whether a part of the result has exactly this shape and layout.
+    pub(super) fn returns(&self, shape: &Shape) -> bool {
+        self.result_shapes.contains(shape)
+    }
 }
 
 /// One arena of temporaries.
@@ -144,6 +200,8 @@ impl<'p, 'a> Base<'p, 'a> {
             rematerialized: rematerialized(program),
             contents,
             callers: callers(program),
+            boundary: Boundary::new(program, &blocks),
+            donations: OnceLock::new(),
             program,
             assignment,
             values,
@@ -152,6 +210,20 @@ impl<'p, 'a> Base<'p, 'a> {
             points,
             arenas,
             blocks,
+        })
+    }
+
+    /// Every argument that fits an output, with whether donating it would save memory: the verdict
+    /// that findings print too.
+    pub fn donations(&self) -> &[DonationPair] {
+        self.donations.get_or_init(|| {
+            let ctx = Context {
+                program: self.program,
+                usage: &self.usage,
+                peak: &peak_snapshot(self.program, &self.usage),
+                capacity_bytes: None,
+            };
+            donation_candidates(&ctx, &self.graph)
         })
     }
 

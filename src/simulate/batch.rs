@@ -4,11 +4,13 @@
 
 use std::collections::BTreeMap;
 
+use rustc_hash::FxHashSet;
+
 use super::base::Base;
 use super::values::NodeId;
 use crate::analysis::{argument_name, top_level};
 use crate::decode::decode_sharding;
-use crate::model::{AllocationKind, InstructionId, Sharding};
+use crate::model::{InstructionId, Sharding};
 
 /// The dimensions that carry the batch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -140,11 +142,12 @@ fn companions(base: &Base<'_, '_>, trees: &Trees, out: &mut Seeds) {
         return;
     };
     let wanted = global_size(base, base.values.instruction_of(node), dimension);
+    let found: FxHashSet<NodeId> = out.seeds.iter().map(|s| s.0).collect();
     for i in base.program.module.entry_parameters() {
         let Some(n) = base.values.nodes(i).next() else {
             continue;
         };
-        let known = out.seeds.iter().any(|s| s.0 == n);
+        let known = found.contains(&n);
         let is_data = rank_of(base, trees, i).is_some_and(|r| r <= 1);
         if !known && is_data && wanted.is_some() && global_size(base, i, 0) == wanted {
             take(base, i, 0, out);
@@ -189,9 +192,7 @@ fn take(base: &Base<'_, '_>, i: InstructionId, dimension: u8, out: &mut Seeds) {
 
 fn is_donated(base: &Base<'_, '_>, i: InstructionId) -> bool {
     let number = base.program.module.instruction(i).parameter_number;
-    let of = |b: &&super::base::Block| b.parameter == Some(number);
-    let mut blocks = base.blocks.iter().filter(of);
-    blocks.any(|b| b.kind == AllocationKind::Donated)
+    base.boundary.is_donated(number)
 }
 
 /// Whether an argument is state rather than data: its memory goes to an output, or an output has
@@ -205,14 +206,7 @@ pub(super) fn is_state(base: &Base<'_, '_>, i: InstructionId) -> bool {
     if shape.element_count() <= 1 {
         return true;
     }
-    let Some(root) = module.entry_root() else {
-        return false;
-    };
-    let mut same = false;
-    module
-        .shape(root)
-        .for_each_leaf(&mut |_, leaf| same |= *leaf == shape);
-    same
+    base.boundary.returns(&shape)
 }
 
 /// The dimension of an argument whose global size is `old`; without `old`, the first dimension.

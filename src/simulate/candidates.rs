@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use rustc_hash::FxHashMap;
+
 use super::base::Base;
 use super::batch;
 use super::edit::{Edit, Ways};
@@ -128,24 +130,24 @@ fn batch_argument(base: &Base<'_, '_>) -> Option<(String, u8, u64)> {
 /// make up a hundredth of the total; by name.
 fn names_of_large(base: &Base<'_, '_>, wanted: impl Fn(InstructionId) -> bool) -> Vec<String> {
     let module = &base.program.module;
+    let mut of_number: FxHashMap<u32, u64> = FxHashMap::default();
+    for b in &base.blocks {
+        if let (AllocationKind::Parameter | AllocationKind::Donated, Some(n)) =
+            (b.kind, b.parameter)
+        {
+            let sum = of_number.entry(n).or_default();
+            *sum = sum.saturating_add(b.size_bytes);
+        }
+    }
     let mut sizes: BTreeMap<String, u64> = BTreeMap::new();
     for i in module.entry_parameters() {
         let at = module.instruction(i);
-        let of = |b: &&super::base::Block| b.parameter == Some(at.parameter_number);
-        let is_argument = |b: &&super::base::Block| {
-            matches!(b.kind, AllocationKind::Parameter | AllocationKind::Donated)
-        };
-        let size = base
-            .blocks
-            .iter()
-            .filter(is_argument)
-            .filter(of)
-            .map(|b| b.size_bytes);
+        let size = of_number.get(&at.parameter_number).copied().unwrap_or(0);
         if wanted(i) {
             let name = at.op_name.split(['[', '.']).next().unwrap_or_default();
             if !name.is_empty() {
                 let sum = sizes.entry(name.to_owned()).or_default();
-                *sum = sum.saturating_add(size.sum::<u64>());
+                *sum = sum.saturating_add(size);
             }
         }
     }

@@ -47,20 +47,11 @@ fn is_trained(base: &Base<'_, '_>, effects: &Effects, block: &super::base::Block
     let Some(number) = block.parameter else {
         return false;
     };
-    let Some(argument) = module
-        .entry_parameters()
-        .into_iter()
-        .find(|&i| module.instruction(i).parameter_number == number)
-    else {
+    let Some(&argument) = base.boundary.parameters.get(&number) else {
         return false;
     };
-    let shape = module.shape(argument);
-    let mut returned = block.kind == AllocationKind::Donated;
-    if let Some(root) = module.entry_root() {
-        module
-            .shape(root)
-            .for_each_leaf(&mut |_, leaf| returned |= *leaf == shape);
-    }
+    let returned =
+        block.kind == AllocationKind::Donated || base.boundary.returns(&module.shape(argument));
     returned && meets_batch(base, effects, argument)
 }
 
