@@ -350,3 +350,110 @@ fn damage_does_no_harm() {
         }
     }
 }
+
+/// A program of parameters `(name, element type, dimensions)`, the last two multiplied.
+fn product_of(parameters: &[(&str, i32, &[i64])]) -> Vec<u8> {
+    use prost::Message;
+    use xpeak::proto::hlo::*;
+    let shape = |element_type: i32, dimensions: &[i64]| ShapeProto {
+        element_type,
+        dimensions: dimensions.to_vec(),
+        layout: Some(LayoutProto {
+            minor_to_major: (0..dimensions.len() as i64).rev().collect(),
+            ..Default::default()
+        }),
+        ..Default::default()
+    };
+    let mut proto = HloProto::default();
+    let assignment = proto.buffer_assignment.get_or_insert_default();
+    let mut computation = HloComputationProto {
+        name: b"main".to_vec(),
+        id: 1,
+        ..Default::default()
+    };
+    let mut place = |id: i64, size: i64, number: Option<i64>| {
+        assignment.logical_buffers.push(LogicalBufferProto {
+            id,
+            size,
+            defined_at: Some(logical_buffer_proto::Location {
+                instruction_id: id,
+                ..Default::default()
+            }),
+            ..Default::default()
+        });
+        assignment.buffer_allocations.push(BufferAllocationProto {
+            index: id,
+            size,
+            is_entry_computation_parameter: number.is_some(),
+            parameter_number: number.unwrap_or(0),
+            maybe_live_out: number.is_none(),
+            assigned: vec![buffer_allocation_proto::Assigned {
+                logical_buffer_id: id,
+                offset: 0,
+                size,
+            }],
+            ..Default::default()
+        });
+    };
+    for (n, (name, element_type, dimensions)) in parameters.iter().enumerate() {
+        let id = n as i64 + 1;
+        computation.instructions.push(HloInstructionProto {
+            name: format!("p{n}").into_bytes(),
+            opcode: b"parameter".to_vec(),
+            parameter_number: n as i64,
+            id,
+            shape: Some(shape(*element_type, dimensions)),
+            metadata: Some(OpMetadata {
+                op_name: name.as_bytes().to_vec(),
+                ..Default::default()
+            }),
+            ..Default::default()
+        });
+        place(id, 4 * dimensions.iter().product::<i64>(), Some(n as i64));
+    }
+    let id = parameters.len() as i64 + 1;
+    let (x, w) = (parameters[id as usize - 3].2, parameters[id as usize - 2].2);
+    computation.instructions.push(HloInstructionProto {
+        name: b"dot".to_vec(),
+        opcode: b"dot".to_vec(),
+        id,
+        operand_ids: vec![id - 2, id - 1],
+        shape: Some(shape(11, &[x[0], w[1]])),
+        ..Default::default()
+    });
+    place(id, 4 * x[0] * w[1], None);
+    computation.root_id = id;
+    proto.hlo_module = Some(HloModuleProto {
+        name: b"jit_f".to_vec(),
+        entry_computation_id: 1,
+        computations: vec![computation],
+        ..Default::default()
+    });
+    proto.encode_to_vec()
+}
+
+#[test]
+fn a_random_key_is_no_batch() {
+    let (u32, f32) = (8, 11);
+    for key in [&[2][..], &[4]] {
+        let bytes = product_of(&[
+            ("rng", u32, key),
+            ("images", f32, &[16, 8]),
+            ("weights['w']", f32, &[8, 64]),
+        ]);
+        let program = decode_program(&bytes, HloContainer::Proto).unwrap();
+        let (w, _) = whatif(&program, &options("--microbatch 2")).unwrap();
+        let note = &w.edits[0].note;
+        assert!(note.contains("images dimension 0 (16"), "{note}");
+        assert!(!note.contains("rng"), "{note}");
+    }
+    // Tokens are u32 too: more of them than a key has words.
+    let bytes = product_of(&[
+        ("tokens", u32, &[16, 8]),
+        ("x", f32, &[16, 8]),
+        ("weights['w']", f32, &[8, 64]),
+    ]);
+    let program = decode_program(&bytes, HloContainer::Proto).unwrap();
+    let (w, _) = whatif(&program, &options("--microbatch 2")).unwrap();
+    assert!(w.edits[0].note.contains("tokens dimension 0 (16"));
+}

@@ -164,12 +164,55 @@ fn rank_of(base: &Base<'_, '_>, trees: &Trees, i: InstructionId) -> Option<u32> 
     let name = module.instruction(i).op_name;
     let plain = !name.contains(['[', '.']);
     let whole_numbers = matches!(element.0, 3..=5 | 7..=9);
+    if is_random_key(base, i) {
+        return None;
+    }
     match (is_state(base, i), whole_numbers) {
         (false, true) => Some(0),
         (false, false) if plain || trees.holds_data(name) => Some(1),
         (true, true) if plain && !is_donated(base, i) => Some(2),
         _ => None,
     }
+}
+
+/// Element type u32, of which random keys are.
+const U32: u32 = 8;
+
+/// Uses that are looked at to tell a random key.
+const MAX_KEY_USES: usize = 1000;
+
+/// Whether an argument is a key of JAX's random numbers: its raw form is u32 whose last dimension
+/// is 2 (threefry) or 4 (the hardware's generator), alone or as a stack of keys that the program
+/// makes random bits of.
+fn is_random_key(base: &Base<'_, '_>, i: InstructionId) -> bool {
+    let module = &base.program.module;
+    let shape = module.shape(i);
+    let Some((2 | 4, before)) = shape.dimensions.split_last().map(|(l, b)| (*l, b)) else {
+        return false;
+    };
+    if shape.element_type.0 != U32 {
+        return false;
+    }
+    if before.is_empty() {
+        return true;
+    }
+    let says = |name: &str| {
+        name.split('/')
+            .any(|c| c.starts_with("threefry") || c.starts_with("random_") || c.starts_with("rng_"))
+    };
+    let (mut todo, mut seen) = (vec![i], FxHashSet::default());
+    while let Some(at) = todo.pop() {
+        for u in base.graph.uses(at) {
+            let user = module.instruction(u.user);
+            if user.opcode.starts_with("rng") || says(user.op_name) {
+                return true;
+            }
+            if seen.len() < MAX_KEY_USES && seen.insert(u.user) {
+                todo.push(u.user);
+            }
+        }
+    }
+    false
 }
 
 fn take(base: &Base<'_, '_>, i: InstructionId, dimension: u8, out: &mut Seeds) {
