@@ -30,7 +30,7 @@ fn look<T>(
 }
 
 fn sample(name: &str) -> Vec<u8> {
-    common::read(name).unwrap_or_else(|| panic!("no sample {name}"))
+    common::read(name)
 }
 
 fn findings(bytes: &[u8], capacity: Option<u64>) -> Vec<Finding> {
@@ -191,7 +191,8 @@ fn fragmentation_is_the_total_less_the_peak() {
             "{name}"
         );
     }
-    if let Some(bytes) = common::read("transformer_v6e_unsharded_logits") {
+    {
+        let bytes = common::read("transformer_v6e_unsharded_logits");
         let mut found = findings(&bytes, None);
         found.retain(|f| f.kind == FindingKind::Fragmentation);
         assert_eq!(xpeak::units::bytes(found[0].saving_bytes), "2.45 GiB");
@@ -293,9 +294,9 @@ fn origins_label_what_they_can() {
     assert!(logits[&Origin::EmbeddingsLogits] > peak / 2, "{logits:?}");
 }
 
-/// Findings of a program that is not bundled; `None` where it is not there.
-fn elsewhere(name: &str) -> Option<Vec<Finding>> {
-    Some(findings(&common::read(name)?, None))
+/// Findings of a program that only tests have.
+fn elsewhere(name: &str) -> Vec<Finding> {
+    findings(&common::read(name), None)
 }
 
 fn kind(found: &[Finding], kind: FindingKind) -> Vec<&Finding> {
@@ -320,13 +321,11 @@ fn size_after(text: &str, before: &str) -> f64 {
 /// program frees what is said to within a tenth.
 #[test]
 fn a_policy_that_keeps_products_is_not_oversold() {
-    let (Some(found), Some(base), Some(with)) = (
+    let (found, base, with) = (
         elsewhere("transformer_v6e_donate"),
         common::read("transformer_v6e_donate"),
         common::read("transformer_v6e_remat_dots"),
-    ) else {
-        return;
-    };
+    );
     let loops = kind(&found, FindingKind::SavedActivations);
     let said = size_after(&loops[0].action, "frees about ");
     let peak = |b: &[u8]| look(b, None, |ctx, _| ctx.usage.allocated_bytes);
@@ -336,7 +335,7 @@ fn a_policy_that_keeps_products_is_not_oversold() {
         "said {said}, freed {freed}"
     );
     // Where nothing counts the iterations, the stacks do; what is computed twice is kept once.
-    let found = elsewhere("transformer_oom_v5e").unwrap();
+    let found = elsewhere("transformer_oom_v5e");
     let loops = kind(&found, FindingKind::SavedActivations);
     assert!(
         loops[0].title.contains("a loop of 8 iterations"),
@@ -355,9 +354,7 @@ fn a_policy_that_keeps_products_is_not_oversold() {
 #[test]
 fn what_layers_are_computed_from_is_not_promised() {
     for (name, at_most) in [("many_small_v5e", 0), ("mlp_oom_v5e", 1 << 30)] {
-        let Some(found) = elsewhere(name) else {
-            continue;
-        };
+        let found = elsewhere(name);
         let saved = kind(&found, FindingKind::SavedActivations);
         let sum: u64 = saved.iter().map(|f| f.saving_bytes).sum();
         assert!(sum <= at_most, "{name}: {saved:?}");
@@ -376,9 +373,7 @@ fn what_layers_are_computed_from_is_not_promised() {
 /// What goes with a print is told once, and saves what the peak falls by.
 #[test]
 fn what_a_print_keeps_is_told_once() {
-    let Some(found) = elsewhere("transformer_v6e_debug_print") else {
-        return;
-    };
+    let found = elsewhere("transformer_v6e_debug_print");
     let debug = kind(&found, FindingKind::DebugCallback);
     let removed: BTreeSet<i64> = debug[0].buffer_ids.iter().copied().collect();
     assert_eq!(debug[0].bytes, 4 << 30);
@@ -413,9 +408,7 @@ fn findings_that_share_buffers_say_so() {
 /// The figure for bfloat16 state is no less than the compiler saved, to within alignment.
 #[test]
 fn float32_state_is_bounded_with_its_copies_and_gradients() {
-    let Some(found) = elsewhere("transformer_v6e_donate") else {
-        return;
-    };
+    let found = elsewhere("transformer_v6e_donate");
     let state = found
         .iter()
         .find(|f| f.kind == FindingKind::Float32 && f.title.contains("arguments"))
@@ -428,7 +421,7 @@ fn float32_state_is_bounded_with_its_copies_and_gradients() {
     assert!(state.saving_bytes + (1 << 20) >= saved, "{state:?}");
     assert!(state.saving_bytes >= base.peak_bytes() - half.peak_bytes());
     // Stacks of weights' gradients are no copies of 16-bit data.
-    let found = elsewhere("mlp_scan_v5e").unwrap();
+    let found = elsewhere("mlp_scan_v5e");
     let float32 = kind(&found, FindingKind::Float32);
     assert!(float32.iter().all(|f| !f.title.contains("16-bit data")));
     assert!(float32.iter().any(|f| f.title.contains("gradients")));
@@ -437,7 +430,8 @@ fn float32_state_is_bounded_with_its_copies_and_gradients() {
 #[test]
 fn nothing_is_sent_to_the_host_that_is_there_already() {
     let host = |f: &&Finding| f.action.contains("pinned_host");
-    if let Some(found) = elsewhere("host_offload_v5e") {
+    {
+        let found = elsewhere("host_offload_v5e");
         let fetched = found
             .iter()
             .find(|f| f.title.contains("copies of host arguments"))
@@ -445,7 +439,8 @@ fn nothing_is_sent_to_the_host_that_is_there_already() {
         assert!(!host(&fetched) && fetched.action.contains("device_put"));
     }
     for name in ["mlp_cpu", "transformer_cpu"] {
-        if let Some(found) = elsewhere(name) {
+        {
+            let found = elsewhere(name);
             let advised: Vec<_> = found.iter().filter(host).collect();
             assert!(advised.is_empty(), "{name}: {advised:?}");
         }

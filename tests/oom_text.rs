@@ -22,12 +22,9 @@ fn every_sample_gives_its_values() {
 
 #[test]
 fn texts_of_real_compilers() {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/corpus/programs");
-    let Ok(programs) = std::fs::read_dir(dir) else {
-        return;
-    };
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/programs");
     let mut seen = 0;
-    for program in programs {
+    for program in std::fs::read_dir(dir).unwrap() {
         let Ok(text) = std::fs::read_to_string(program.unwrap().path().join("oom.txt")) else {
             continue;
         };
@@ -41,7 +38,7 @@ fn texts_of_real_compilers() {
         assert!(!r.advice.is_empty() && r.advice.len() <= 7);
         seen += 1;
     }
-    assert!(seen > 0);
+    assert!(seen >= 6);
 }
 
 #[test]

@@ -25,15 +25,15 @@ fn options(line: &str) -> WhatIfOptions<'static> {
     }
 }
 
-/// The plan of a program of the corpus for so many bytes.
-fn plan_of(name: &str, capacity_bytes: u64) -> Option<Plan> {
-    let bytes = common::read(name)?;
+/// The plan of a program for so many bytes.
+fn plan_of(name: &str, capacity_bytes: u64) -> Plan {
+    let bytes = common::read(name);
     let program = decode_program(&bytes, HloContainer::Proto).unwrap();
     let o = PlanOptions {
         capacity_bytes,
         ..PlanOptions::default()
     };
-    Some(plan(&program, &o).unwrap())
+    plan(&program, &o).unwrap()
 }
 
 /// What a finding says it saves bounds what the change it asks for saves in the simulation, found
@@ -142,9 +142,7 @@ fn what_cannot_be_is_refused() {
         ),
         ("unet_v5e", "--batch 3:4", "no data argument"),
     ] {
-        let Some(bytes) = common::read(name) else {
-            continue;
-        };
+        let bytes = common::read(name);
         let program = decode_program(&bytes, HloContainer::Proto).unwrap();
         let e = whatif(&program, &options(line)).unwrap_err();
         assert_eq!(e.exit_code(), 2, "{line}: {e}");
@@ -162,9 +160,7 @@ fn what_cannot_be_is_refused() {
 /// An axis counts as its size over the tensors that are the same along it.
 #[test]
 fn axes_are_those_of_the_meshes_given() {
-    let Some(bytes) = common::read("mlp_train_v5e") else {
-        return;
-    };
+    let bytes = common::read("mlp_train_v5e");
     let program = decode_program(&bytes, HloContainer::Proto).unwrap();
     let meshes = [Mesh {
         axes: vec![MeshAxis {
@@ -189,9 +185,7 @@ fn axes_are_those_of_the_meshes_given() {
 
 #[test]
 fn donation_stays_before_anything_that_costs() {
-    let Some(p) = plan_of("mlp_oom_v5e", 16_911_433_728) else {
-        return;
-    };
+    let p = plan_of("mlp_oom_v5e", 16_911_433_728);
     assert_eq!(p.steps[0].edit, "--donate all");
     assert_eq!(p.steps[0].safety, Safety::Safe);
     assert!(p.steps[0].saving_bytes > 5 << 30);
@@ -200,7 +194,7 @@ fn donation_stays_before_anything_that_costs() {
     assert!(pinned.reason.as_ref().unwrap().contains("on its own"));
     let text = xpeak::simulate::text::plan(&p);
     assert!(text.contains("Why: the compiler computes"), "{text}");
-    let bytes = common::read("mlp_oom_v5e").unwrap();
+    let bytes = common::read("mlp_oom_v5e");
     let program = decode_program(&bytes, HloContainer::Proto).unwrap();
     let (w, _) = whatif(&program, &options("--checkpoint all")).unwrap();
     assert_ne!(w.confidence, Confidence::Exact);

@@ -53,18 +53,17 @@ struct Seen<'p, 'a> {
 }
 
 impl Case {
-    /// A program of either folder; `None` where neither is there.
-    fn open(name: &str) -> Option<Case> {
+    /// A program of either folder.
+    fn open(name: &str) -> Case {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        ["samples", "../shared/corpus/programs"]
-            .iter()
-            .find_map(|f| {
-                let folder = root.join(f).join(name);
-                Some(Case {
-                    after: read(&file_of(&folder, "after_optimizations.hlo.pb")?),
-                    before: file_of(&folder, "before_optimizations.hlo.pb").map(|p| read(&p)),
-                })
+        let found = ["samples", "samples/programs"].iter().find_map(|f| {
+            let folder = root.join(f).join(name);
+            Some(Case {
+                after: read(&file_of(&folder, "after_optimizations.hlo.pb")?),
+                before: file_of(&folder, "before_optimizations.hlo.pb").map(|p| read(&p)),
             })
+        });
+        found.unwrap_or_else(|| panic!("no program {name}"))
     }
 
     fn look(&self, with_names: bool, f: impl FnOnce(&Seen<'_, '_>)) {
@@ -125,9 +124,7 @@ fn classes_of(s: &Seen<'_, '_>, i: InstructionId) -> u32 {
 
 #[test]
 fn unsharded_logits_are_found_and_come_first() {
-    let Some(case) = Case::open("transformer_v6e_unsharded_logits") else {
-        return;
-    };
+    let case = Case::open("transformer_v6e_unsharded_logits");
     case.look(true, |s| {
         let first = &s.findings[0];
         assert_eq!(first.kind, FindingKind::RedundantCopies);
@@ -158,9 +155,7 @@ fn unsharded_logits_are_found_and_come_first() {
 
 #[test]
 fn an_unsharded_embedding_is_found_with_its_gradient_and_moments() {
-    let Some(case) = Case::open("transformer_v6e_unsharded_embed") else {
-        return;
-    };
+    let case = Case::open("transformer_v6e_unsharded_embed");
     case.look(true, |s| {
         for name in [
             "state[0]['embed']",
@@ -197,9 +192,7 @@ fn an_unsharded_embedding_is_found_with_its_gradient_and_moments() {
 #[test]
 fn replicated_weights_gradients_and_outputs_are_found() {
     for name in ["mlp_train_v5e", "mlp_train_h100"] {
-        let Some(case) = Case::open(name) else {
-            return;
-        };
+        let case = Case::open(name);
         case.look(true, |s| {
             let unsharded = |what: &str| {
                 s.findings
@@ -241,9 +234,7 @@ fn sharded_programs_have_nothing_large() {
         "decode_v6e_nodonate",
         "moe_v6e",
     ] {
-        let Some(case) = Case::open(name) else {
-            return;
-        };
+        let case = Case::open(name);
         case.look(true, |s| {
             assert!(s.findings.is_empty(), "{name}: {:?}", s.findings);
             for r in &s.summary.rows {
@@ -266,9 +257,7 @@ fn activations_are_replicated_over_tp_exactly_where_they_are() {
         "transformer_v6e_donate",
         "transformer_v6e_bf16",
     ] {
-        let Some(case) = Case::open(name) else {
-            return;
-        };
+        let case = Case::open(name);
         case.look(true, |s| {
             let m = &s.program.module;
             let mut whole = 0;
@@ -309,9 +298,7 @@ fn activations_are_replicated_over_tp_exactly_where_they_are() {
 
 #[test]
 fn without_a_mesh_axes_go_by_size_and_stride() {
-    let Some(case) = Case::open("transformer_v6e_base") else {
-        return;
-    };
+    let case = Case::open("transformer_v6e_base");
     case.look(false, |s| {
         let words: Vec<_> = s
             .summary
@@ -326,9 +313,7 @@ fn without_a_mesh_axes_go_by_size_and_stride() {
 
 #[test]
 fn an_old_compilers_program_is_followed_too() {
-    let Some(case) = Case::open("old_transformer_oom_v5e") else {
-        return;
-    };
+    let case = Case::open("old_transformer_oom_v5e");
     case.look(true, |s| {
         assert!(s.findings[0].title.contains("[8,8,2048,2048]"));
         assert_eq!(s.summary.rows[0].distinct_copies, 2);
@@ -337,9 +322,7 @@ fn an_old_compilers_program_is_followed_too() {
 
 #[test]
 fn masks_and_zeros_are_no_copies() {
-    let Some(case) = Case::open("transformer_h100") else {
-        return;
-    };
+    let case = Case::open("transformer_h100");
     case.look(true, |s| {
         assert!(s.summary.constant_bytes > 1 << 30);
         assert!(!s
@@ -351,9 +334,7 @@ fn masks_and_zeros_are_no_copies() {
 
 #[test]
 fn one_device_has_nothing_to_share() {
-    let Some(case) = Case::open("control_flow_v5p") else {
-        return;
-    };
+    let case = Case::open("control_flow_v5p");
     case.look(true, |s| {
         assert_eq!(s.replication.devices(), 1);
         assert!(s.summary.rows.is_empty() && s.findings.is_empty());
@@ -362,14 +343,16 @@ fn one_device_has_nothing_to_share() {
 
 #[test]
 fn samples_show_what_they_were_made_to_show() {
-    if let Some(case) = Case::open("lm_v5p_whole_logits") {
+    {
+        let case = Case::open("lm_v5p_whole_logits");
         case.look(true, |s| {
             let first = &s.findings[0];
             assert!(first.title.contains("the same on all"), "{}", first.title);
             assert_eq!(s.summary.rows[0].distinct_copies, 1);
         });
     }
-    if let Some(case) = Case::open("lm_v5e_whole_embedding") {
+    {
+        let case = Case::open("lm_v5e_whole_embedding");
         case.look(true, |s| {
             let found = s
                 .findings
@@ -379,7 +362,8 @@ fn samples_show_what_they_were_made_to_show() {
             assert!(found >= 3, "{:?}", s.findings);
         });
     }
-    if let Some(case) = Case::open("lm_v6e") {
+    {
+        let case = Case::open("lm_v6e");
         case.look(true, |s| {
             assert!(!s.findings.iter().any(|f| f.kind == FindingKind::Unsharded));
         });
@@ -389,9 +373,7 @@ fn samples_show_what_they_were_made_to_show() {
 /// Bytes changed at random, with a fixed seed: anything but a panic.
 #[test]
 fn damaged_programs_do_not_panic() {
-    let Some(case) = Case::open("lm_v5p_whole_logits") else {
-        return;
-    };
+    let case = Case::open("lm_v5p_whole_logits");
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = || {
         state ^= state << 13;

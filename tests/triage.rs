@@ -20,12 +20,12 @@ fn sample(name: &str) -> String {
     dir.join(name).to_str().unwrap().to_owned()
 }
 
-/// A program of the outside corpus, where that is there.
-fn program(name: &str) -> Option<String> {
+/// A program that only tests have.
+fn program(name: &str) -> String {
     let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../shared/corpus/programs")
+        .join("samples/programs")
         .join(name);
-    path.is_dir().then(|| path.to_str().unwrap().to_owned())
+    path.to_str().unwrap().to_owned()
 }
 
 /// Text on one line, so that a search does not depend on where lines break.
@@ -97,9 +97,7 @@ fn kernels_are_told_from_other_instructions() {
         "{kernel}"
     );
     assert!(!kernel.contains("Not a kernel"), "{kernel}");
-    let Some(dir) = program("scoped_vmem_oom_v5e") else {
-        return;
-    };
+    let dir = program("scoped_vmem_oom_v5e");
     let out = run(&["triage", &dir]);
     let text = String::from_utf8(out.stdout).unwrap();
     assert!(titles(&text)[0].contains("Raise the limit"), "{text}");
@@ -137,9 +135,7 @@ fn unknown_topics_are_pointed_to_close_ones() {
 
 #[test]
 fn joined_steps_do_not_repeat_or_contradict_the_dump() {
-    let Some(dir) = program("mlp_oom_v5e") else {
-        return;
-    };
+    let dir = program("mlp_oom_v5e");
     let text = stdout(&["triage", &dir]);
     let donating = titles(&text)
         .iter()
@@ -179,16 +175,14 @@ fn joined_steps_do_not_repeat_or_contradict_the_dump() {
 
 #[test]
 fn what_a_finding_explains_is_no_configuration() {
-    let Some(dir) = program("old_transformer_oom_v5e") else {
-        return;
-    };
+    let dir = program("old_transformer_oom_v5e");
     let text = stdout(&["triage", &dir]);
     assert!(
         !text.contains("lack of capacity") && !text.contains("debug.print"),
         "{text}"
     );
     assert!(!text.contains("custom-call"), "{text}");
-    let one = program("one_huge_oom_v5e").unwrap();
+    let one = program("one_huge_oom_v5e");
     let text = stdout(&["triage", &one]);
     assert!(!text.contains("Shard over more mesh axes"), "{text}");
     assert!(
@@ -199,9 +193,7 @@ fn what_a_finding_explains_is_no_configuration() {
 
 #[test]
 fn a_dump_of_shapes_alone_is_used() {
-    let Some(dir) = program("old_one_huge_v5e") else {
-        return;
-    };
+    let dir = program("old_one_huge_v5e");
     let out = run(&["triage", &dir]);
     let text = String::from_utf8(out.stdout).unwrap();
     assert!(

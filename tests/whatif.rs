@@ -9,7 +9,7 @@ use xpeak::simulate::{
     apply, measure, plan, whatif, whatif_with, Base, Confidence, Edit, PlanOptions, WhatIfOptions,
 };
 
-fn corpus(name: &str) -> Option<Vec<u8>> {
+fn corpus(name: &str) -> Vec<u8> {
     common::read(name)
 }
 
@@ -112,9 +112,7 @@ fn predictions_agree_with_what_the_compiler_did() {
     ];
     let mut errors = Vec::new();
     for (base, line, edited, allowed) in pairs {
-        let (Some(from), Some(to)) = (corpus(base), corpus(edited)) else {
-            continue;
-        };
+        let (from, to) = (corpus(base), corpus(edited));
         let from = decode_program(&from, HloContainer::Proto).unwrap();
         let to = decode_program(&to, HloContainer::Proto).unwrap();
         let truth = Base::new(&to, MemorySpace::HBM)
@@ -213,7 +211,7 @@ fn every_outcome_is_consistent() {
 #[test]
 fn the_order_of_edits_does_not_matter() {
     for name in ["transformer_v6e_donate", "mlp_train_v5e"] {
-        let Some(bytes) = corpus(name) else { continue };
+        let bytes = corpus(name);
         let program = decode_program(&bytes, HloContainer::Proto).unwrap();
         let base = Base::new(&program, MemorySpace::HBM).unwrap();
         let mut some: Vec<Edit> = Vec::new();
@@ -242,9 +240,7 @@ fn the_order_of_edits_does_not_matter() {
 
 #[test]
 fn an_edit_that_matches_nothing_is_refused() {
-    let Some(bytes) = corpus("decode_v6e_donate") else {
-        return;
-    };
+    let bytes = corpus("decode_v6e_donate");
     let program = decode_program(&bytes, HloContainer::Proto).unwrap();
     for line in [
         "--donate nobody",
@@ -263,9 +259,7 @@ fn an_edit_that_matches_nothing_is_refused() {
 /// Hundreds of edits are tried on one base: each takes little time, even unoptimised.
 #[test]
 fn an_edit_takes_little_time() {
-    let Some(bytes) = corpus("transformer_v6e_donate") else {
-        return;
-    };
+    let bytes = corpus("transformer_v6e_donate");
     let program = decode_program(&bytes, HloContainer::Proto).unwrap();
     let base = Base::new(&program, MemorySpace::HBM).unwrap();
     for line in LINES {
@@ -280,7 +274,7 @@ fn an_edit_takes_little_time() {
 #[test]
 fn plans_for_programs_that_ran_out_of_memory_fit() {
     for name in ["transformer_oom_v5e", "mlp_oom_v5e"] {
-        let Some(bytes) = corpus(name) else { continue };
+        let bytes = corpus(name);
         let program = decode_program(&bytes, HloContainer::Proto).unwrap();
         let capacity_bytes = xpeak::units::parse_size("15.75G").unwrap();
         let o = PlanOptions {
@@ -327,7 +321,7 @@ fn plans_for_programs_that_ran_out_of_memory_fit() {
 #[test]
 fn damage_does_no_harm() {
     for name in ["mlp_train_v5e", "decode_v6e_nodonate"] {
-        let Some(bytes) = corpus(name) else { continue };
+        let bytes = corpus(name);
         let mut state = 0x2545_f491_4f6c_dd1d_u64;
         for round in 0..60 {
             let mut damaged = bytes.clone();

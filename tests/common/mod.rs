@@ -163,14 +163,13 @@ pub fn bytes(message: &impl Message) -> Vec<u8> {
     message.encode_to_vec()
 }
 
-/// Folders of one compiled program each, by name: the project's samples, and the wider corpus
-/// beside the repository where it exists.
+/// Folders of one compiled program each, by name: the samples, and the programs that only tests
+/// need.
 pub fn folders() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut out: Vec<PathBuf> = ["samples", "../shared/corpus/programs"]
+    let mut out: Vec<PathBuf> = ["samples", "samples/programs"]
         .iter()
-        .filter_map(|f| std::fs::read_dir(root.join(f)).ok())
-        .flatten()
+        .flat_map(|f| std::fs::read_dir(root.join(f)).unwrap())
         .map(|e| e.unwrap().path())
         .filter(|p| dump_of(p).is_some())
         .collect();
@@ -198,12 +197,10 @@ pub fn dump_of(folder: &Path) -> Option<PathBuf> {
     found.pop()
 }
 
-/// A program's bytes, unpacked; `None` if there is no such folder here.
-pub fn read(name: &str) -> Option<Vec<u8>> {
-    folders()
-        .into_iter()
-        .find(|f| name_of(f) == name)
-        .map(|f| bytes_of(&f))
+/// The bytes of the program called so, unpacked.
+pub fn read(name: &str) -> Vec<u8> {
+    let found = folders().into_iter().find(|f| name_of(f) == name);
+    bytes_of(&found.unwrap_or_else(|| panic!("no program {name}")))
 }
 
 /// The bytes of the program in a folder, unpacked.
