@@ -167,9 +167,16 @@ pub fn bytes(message: &impl Message) -> Vec<u8> {
 /// need.
 pub fn folders() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut out: Vec<PathBuf> = ["samples", "samples/programs"]
-        .iter()
-        .flat_map(|f| std::fs::read_dir(root.join(f)).unwrap())
+    let mut out = folders_in(&root.join("samples"));
+    out.extend(folders_in(&root.join("samples/programs")));
+    out.sort();
+    out
+}
+
+/// Folders right under `parent` that hold a compiled program.
+pub fn folders_in(parent: &Path) -> Vec<PathBuf> {
+    let mut out: Vec<PathBuf> = std::fs::read_dir(parent)
+        .unwrap_or_else(|e| panic!("{}: {e}", parent.display()))
         .map(|e| e.unwrap().path())
         .filter(|p| dump_of(p).is_some())
         .collect();
