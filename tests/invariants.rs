@@ -90,7 +90,7 @@ fn agree(bytes: &[u8]) {
         .enumerate()
     {
         assert_eq!(a.name.as_bytes(), b.name);
-        assert_eq!(a.opcode.as_bytes(), b.opcode);
+        assert_eq!(a.opcode_name().as_bytes(), b.opcode);
         assert_eq!(a.wire_id, b.id);
         let meta = b.metadata.clone().unwrap_or_default();
         assert_eq!(a.op_name.as_bytes(), meta.op_name);

@@ -11,7 +11,7 @@ use xpeak::analysis::{
     ReplicationSummary,
 };
 use xpeak::decode::{decode_program, HloContainer};
-use xpeak::model::{InstructionId, MemorySpace, Program};
+use xpeak::model::{InstructionId, MemorySpace, Opcode, Program};
 
 fn read(path: &Path) -> Vec<u8> {
     let bytes = std::fs::read(path).unwrap();
@@ -205,7 +205,7 @@ fn replicated_weights_gradients_and_outputs_are_found() {
             let m = &s.program.module;
             let gradient = m.instructions.iter().enumerate().any(|(k, i)| {
                 let id = InstructionId(k as u32);
-                i.opcode.starts_with("all-reduce")
+                i.opcode.synchronous() == Opcode::AllReduce
                     && m.shape(id).element_count() >= 1024 * 4096
                     && classes_of(s, id) == 1
             });
@@ -213,7 +213,7 @@ fn replicated_weights_gradients_and_outputs_are_found() {
                 .instructions
                 .iter()
                 .enumerate()
-                .filter(|(_, i)| i.opcode == "all-reduce")
+                .filter(|(_, i)| i.opcode == Opcode::AllReduce)
                 .any(|(k, _)| {
                     let id = InstructionId(k as u32);
                     let c = s.replication.classes_of(m, id, &[0]);
@@ -263,7 +263,7 @@ fn activations_are_replicated_over_tp_exactly_where_they_are() {
             let mut whole = 0;
             let mut cut = 0;
             for (k, i) in m.instructions.iter().enumerate() {
-                if !(i.opcode == "while" && i.op_name == "jit(train_step)/jvp()/while") {
+                if !(i.opcode == Opcode::While && i.op_name == "jit(train_step)/jvp()/while") {
                     continue;
                 }
                 let id = InstructionId(k as u32);

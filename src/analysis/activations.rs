@@ -19,7 +19,7 @@ use super::trip::trip_count;
 use crate::model::op_name::{
     is_checkpointed, is_in_loop, is_product, is_recomputed, operation, phase, scope, Phase,
 };
-use crate::model::{AllocationKind, ComputationId, InstructionId};
+use crate::model::{AllocationKind, ComputationId, InstructionId, Opcode};
 use crate::units;
 
 /// A forward result that is held for the backward pass.
@@ -154,21 +154,17 @@ fn backward_reader(
             .filter(|r| r.until >= peak_order)
             .map(|r| r.reader)
             // A loop only carries; what reads is in its body.
-            .filter(|&r| module.instruction(r).opcode != "while")
+            .filter(|&r| module.instruction(r).opcode != Opcode::While)
             .find(|&r| phase(module.instruction(r).op_name) == Phase::Backward);
         if backward.is_some() || looked_at > MAX_READERS {
             return backward;
         }
         for r in reads {
             let opcode = module.instruction(r.reader).opcode;
-            let copies = opcode == "copy"
-                || opcode == "reshape"
-                || opcode == "transpose"
-                || opcode.ends_with("-start")
-                || opcode.ends_with("-done");
+            let copies = opcode.moves() || opcode.is_start() || opcode.is_done();
             if copies && seen.insert(r.reader) {
                 todo.push((r.reader, Path::new()));
-                if opcode.ends_with("-start") {
+                if opcode.is_start() {
                     // Its result is a tuple; what follows takes all of it.
                     todo.push((r.reader, vec![0]));
                 }

@@ -15,7 +15,7 @@ use super::graph::Graph;
 use super::peak::PeakBuffer;
 use super::rank::long_held;
 use crate::model::op_name::operation;
-use crate::model::{BufferId, InstructionId, MemorySpace};
+use crate::model::{BufferId, InstructionId, MemorySpace, Opcode};
 use crate::units;
 
 /// What sends data to the host.
@@ -50,10 +50,10 @@ fn debugging(ctx: &Context<'_, '_>, id: InstructionId) -> Option<String> {
         "debug_print" | "debug_callback" | "io_callback" | "pure_callback" | "outside_call"
     );
     match i.opcode {
-        "outfeed" => Some("outfeed".to_owned()),
-        "send" | "recv" if named => Some(op.to_owned()),
-        "send" if i.attributes().is_host_transfer => Some("send to the host".to_owned()),
-        "custom-call" => {
+        Opcode::Outfeed => Some("outfeed".to_owned()),
+        Opcode::Send | Opcode::Recv if named => Some(op.to_owned()),
+        Opcode::Send if i.attributes().is_host_transfer => Some("send to the host".to_owned()),
+        Opcode::CustomCall => {
             let target = i.custom_call_target();
             let callback = target.contains("callback") || target.contains("Callback");
             (callback || named && target.contains("python")).then(|| {
@@ -118,7 +118,10 @@ fn needed_only_by(
             *left = left.saturating_sub(1);
             let i = module.instruction(o);
             // Arguments exist anyway; tokens order side effects.
-            let computed = !matches!(i.opcode, "parameter" | "constant" | "after-all");
+            let computed = !matches!(
+                i.opcode,
+                Opcode::Parameter | Opcode::Constant | Opcode::AfterAll
+            );
             if *left == 0 && computed && only.insert(o) {
                 todo.push(o);
             }
@@ -164,7 +167,12 @@ fn finding(
     let mut evidence: Vec<String> = site
         .instructions
         .iter()
-        .filter(|&&i| !module.instruction(i).opcode.starts_with("recv"))
+        .filter(|&&i| {
+            !matches!(
+                module.instruction(i).opcode,
+                Opcode::Recv | Opcode::RecvDone
+            )
+        })
         .take(4)
         .map(|&i| {
             let x = module.instruction(i);
@@ -322,7 +330,7 @@ fn handed_on(
     operand: u32,
 ) -> Option<Vec<(InstructionId, Path)>> {
     let module = &ctx.program.module;
-    if module.instruction(fusion).opcode != "fusion" {
+    if module.instruction(fusion).opcode != Opcode::Fusion {
         return None;
     }
     let &body = module.called(fusion).first()?;
@@ -333,7 +341,7 @@ fn handed_on(
     while let Some(i) = todo.pop() {
         for u in graph.uses(i) {
             if u.user == root {
-                if module.instruction(root).opcode != "tuple" {
+                if module.instruction(root).opcode != Opcode::Tuple {
                     return None;
                 }
                 out.push((fusion, vec![u.operand]));

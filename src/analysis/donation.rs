@@ -16,7 +16,7 @@ use super::finding::Context;
 use super::flow::{names_of, reads_of, Path, Read, Reads};
 use super::graph::Graph;
 use super::inplace::can_write_over;
-use crate::model::{AllocationId, AllocationKind, InstructionId, Shape};
+use crate::model::{AllocationId, AllocationKind, InstructionId, Opcode, Shape};
 
 /// An argument and an output that fit each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -353,7 +353,7 @@ fn unavoidable(
     let begins = output.touched.map_or(output.writer.0, |t| t.1);
     for r in late.take(MAX_LATE_READERS) {
         let end = graph.program_order().get(r.until as usize).copied();
-        if end.is_some_and(|e| module.instruction(e).opcode == "while") {
+        if end.is_some_and(|e| module.instruction(e).opcode == Opcode::While) {
             return Some(format!(
                 "a loop reads the argument ({}) in every iteration, after {} began to write the \
                  output",
@@ -400,7 +400,7 @@ fn copied_bytes(ctx: &Context<'_, '_>, argument: &Argument) -> u64 {
     let Some(last) = argument.reads.last() else {
         return 0;
     };
-    if module.instruction(last.reader).opcode != "copy" {
+    if module.instruction(last.reader).opcode != Opcode::Copy {
         return 0;
     }
     let Some(assignment) = &ctx.program.assignment else {

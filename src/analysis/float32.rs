@@ -6,11 +6,10 @@ use super::evidence::{buffer_ids, buffer_line, counted, matters, shortened};
 use super::finding::{Context, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
 use super::group::producer_of;
 use super::host::runs_on_cpu;
-use super::inplace::is_elementwise;
 use super::maker::{maker_of, maker_of_block};
 use super::peak::PeakBuffer;
 use crate::model::op_name::{operation, phase, Phase};
-use crate::model::{AllocationKind, ElementType, InstructionId};
+use crate::model::{AllocationKind, ElementType, InstructionId, Opcode};
 use crate::units;
 
 /// Blocks smaller than the peak divided by this are left out.
@@ -257,14 +256,14 @@ fn is_upcast(ctx: &Context<'_, '_>, b: &PeakBuffer) -> bool {
             !s.is_tuple() && s.element_count() == elements
         };
         match i.opcode {
-            "convert" => {
+            Opcode::Convert => {
                 let from = operands.first().map(|&o| module.shape(o));
                 if from.is_some_and(|s| is_half(s.element_type) && s.element_count() == elements) {
                     return true;
                 }
                 todo.extend(operands.iter().map(|&o| (o, None)));
             }
-            "fusion" => {
+            Opcode::Fusion => {
                 let root = module
                     .called(id)
                     .first()
@@ -277,23 +276,28 @@ fn is_upcast(ctx: &Context<'_, '_>, b: &PeakBuffer) -> bool {
                     todo.push((made, None));
                 }
             }
-            "parameter" => {}
-            "get-tuple-element" => {
+            Opcode::Parameter => {}
+            Opcode::GetTupleElement => {
                 let n = Some(i.tuple_index as usize);
                 todo.extend(operands.iter().map(|&o| (o, n)));
             }
             // A product of 16-bit matrices that comes out as float32.
-            "dot" | "convolution"
+            Opcode::Dot | Opcode::Convolution
                 if operands
                     .iter()
                     .all(|&o| is_half(module.shape(o).element_type)) =>
             {
                 return true;
             }
-            "bitcast" | "reshape" | "transpose" | "copy" | "copy-done" | "copy-start" => {
+            Opcode::Bitcast
+            | Opcode::Reshape
+            | Opcode::Transpose
+            | Opcode::Copy
+            | Opcode::CopyDone
+            | Opcode::CopyStart => {
                 todo.extend(operands.iter().map(|&o| (o, None)));
             }
-            opcode if is_elementwise(opcode) => {
+            opcode if opcode.is_elementwise() => {
                 todo.extend(
                     operands
                         .iter()

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use rustc_hash::FxHashSet;
 
 use super::graph::{runs, Graph};
-use crate::model::{ComputationId, InstructionId, Program};
+use crate::model::{ComputationId, InstructionId, Opcode, Program};
 
 /// Part of an instruction's result: indices into nested tuples.
 pub type Path = Vec<u32>;
@@ -118,13 +118,13 @@ fn follow_root(
         return;
     };
     match module.instruction(caller).opcode {
-        "while" if module.called(caller).first() == Some(&computation) => {
+        Opcode::While if module.called(caller).first() == Some(&computation) => {
             todo.push((caller, path.to_vec()));
             for c in runs(program, caller) {
                 todo.extend(graph.parameter(c, 0).map(|p| (p, path.to_vec())));
             }
         }
-        "call" | "conditional" => todo.push((caller, path.to_vec())),
+        Opcode::Call | Opcode::Conditional => todo.push((caller, path.to_vec())),
         _ => {}
     }
 }
@@ -141,22 +141,22 @@ fn follow_use(
     let module = &program.module;
     let u = module.instruction(user);
     match u.opcode {
-        "tuple" => {
+        Opcode::Tuple => {
             let mut longer = vec![operand];
             longer.extend_from_slice(path);
             todo.push((user, longer));
         }
-        "get-tuple-element" => {
+        Opcode::GetTupleElement => {
             if let Some((&element, rest)) = path.split_first() {
                 if element == u.tuple_index {
                     todo.push((user, rest.to_vec()));
                 }
             }
         }
-        "bitcast" | "opt-barrier" | "optimization-barrier" | "domain" => {
+        Opcode::Bitcast | Opcode::OptBarrier | Opcode::Domain => {
             todo.push((user, path.to_vec()));
         }
-        "while" => {
+        Opcode::While => {
             for c in runs(program, user) {
                 todo.extend(graph.parameter(c, 0).map(|p| (p, path.to_vec())));
             }
@@ -164,13 +164,13 @@ fn follow_use(
             // Whether its body reads it or not, a loop holds what it carries until its end.
             return false;
         }
-        "call" => {
+        Opcode::Call => {
             let Some(&c) = module.called(user).first() else {
                 return false;
             };
             todo.extend(graph.parameter(c, operand).map(|p| (p, path.to_vec())));
         }
-        "conditional" if operand > 0 => {
+        Opcode::Conditional if operand > 0 => {
             let Some(&c) = module.called(user).get(operand as usize - 1) else {
                 return false;
             };
@@ -192,12 +192,12 @@ fn read_until(
     let mut stage = reader;
     for _ in 0..MAX_DEPTH {
         let opcode = program.module.instruction(stage).opcode;
-        if !(opcode.ends_with("-start") || opcode == "async-update" || opcode == "send") {
+        if !(opcode.is_start() || matches!(opcode, Opcode::AsyncUpdate | Opcode::Send)) {
             break;
         }
         let done = graph.uses(stage).iter().find(|u| {
             let o = program.module.instruction(u.user).opcode;
-            u.operand == 0 && (o.ends_with("-done") || o == "async-update")
+            u.operand == 0 && (o.is_done() || o == Opcode::AsyncUpdate)
         });
         let Some(done) = done else { break };
         stage = done.user;
@@ -211,7 +211,7 @@ fn read_until(
         let Some(caller) = graph.caller_of(computation) else {
             break;
         };
-        if program.module.instruction(caller).opcode == "while" {
+        if program.module.instruction(caller).opcode == Opcode::While {
             until = graph.order_of(caller).unwrap_or(u32::MAX);
         }
         computation = program.module.instruction(caller).computation;
@@ -251,42 +251,42 @@ fn step_back(
     let operand = |n: usize| module.operands(id).get(n).copied();
     let root = |c: ComputationId| module.computation(c).root;
     match i.opcode {
-        "get-tuple-element" => {
+        Opcode::GetTupleElement => {
             let mut longer = vec![i.tuple_index];
             longer.extend_from_slice(path);
             todo.extend(operand(0).map(|o| (o, longer)));
         }
-        "tuple" => {
+        Opcode::Tuple => {
             if let Some((&element, rest)) = path.split_first() {
                 todo.extend(operand(element as usize).map(|o| (o, rest.to_vec())));
             }
         }
-        "bitcast" | "opt-barrier" | "optimization-barrier" | "domain" => {
+        Opcode::Bitcast | Opcode::OptBarrier | Opcode::Domain => {
             todo.extend(operand(0).map(|o| (o, path.to_vec())));
         }
-        "while" => {
+        Opcode::While => {
             let body = module.called(id).first().copied();
             todo.extend(body.and_then(root).map(|r| (r, path.to_vec())));
             todo.extend(operand(0).map(|o| (o, path.to_vec())));
         }
-        "call" | "conditional" => {
+        Opcode::Call | Opcode::Conditional => {
             for &c in module.called(id) {
                 todo.extend(root(c).map(|r| (r, path.to_vec())));
             }
         }
-        "parameter" => {
+        Opcode::Parameter => {
             let Some(caller) = module.caller_of(i.computation) else {
                 return;
             };
             match module.instruction(caller).opcode {
-                "while" => todo.push_back((caller, path.to_vec())),
-                "call" => todo.extend(
+                Opcode::While => todo.push_back((caller, path.to_vec())),
+                Opcode::Call => todo.extend(
                     module
                         .operands(caller)
                         .get(i.parameter_number as usize)
                         .map(|&o| (o, path.to_vec())),
                 ),
-                "conditional" => {
+                Opcode::Conditional => {
                     let branch = module
                         .called(caller)
                         .iter()

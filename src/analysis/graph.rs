@@ -9,7 +9,9 @@
 use rustc_hash::FxHashMap;
 
 use super::space::ArenaUsage;
-use crate::model::{BufferAssignment, ComputationId, HeapEventKind, InstructionId, Program};
+use crate::model::{
+    BufferAssignment, ComputationId, HeapEventKind, InstructionId, Opcode, Program,
+};
 
 /// Users and program order of one module.
 #[derive(Debug, Clone, Default)]
@@ -93,7 +95,7 @@ impl Graph {
         self.starts = starts;
         for id in ids() {
             let i = module.instruction(id);
-            if i.opcode == "parameter" {
+            if i.opcode == Opcode::Parameter {
                 self.parameters
                     .push((i.computation, i.parameter_number, id));
             }
@@ -199,7 +201,7 @@ impl Graph {
 /// The element that a use takes out of a tuple.
 fn element_of(program: &Program<'_>, u: &Use) -> Option<u32> {
     let user = program.module.instruction(u.user);
-    (user.opcode == "get-tuple-element").then_some(user.tuple_index)
+    (user.opcode == Opcode::GetTupleElement).then_some(user.tuple_index)
 }
 
 struct Frame {
@@ -234,16 +236,16 @@ fn enter(
 pub fn runs(program: &Program<'_>, id: InstructionId) -> Vec<ComputationId> {
     let called = program.module.called(id);
     match program.module.instruction(id).opcode {
-        "call" | "conditional" => called.to_vec(),
+        Opcode::Call | Opcode::Conditional => called.to_vec(),
         // An asynchronous call that takes its operands later runs when it has them.
-        "async-start" if !program.module.operands(id).is_empty() => called.to_vec(),
-        "async-update" => match program.module.operands(id).first() {
+        Opcode::AsyncStart if !program.module.operands(id).is_empty() => called.to_vec(),
+        Opcode::AsyncUpdate => match program.module.operands(id).first() {
             Some(&start) if program.module.operands(start).is_empty() => {
                 program.module.called(start).to_vec()
             }
             _ => Vec::new(),
         },
-        "while" => called.iter().rev().copied().collect(),
+        Opcode::While => called.iter().rev().copied().collect(),
         _ => Vec::new(),
     }
 }

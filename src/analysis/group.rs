@@ -87,7 +87,7 @@ pub fn buffer_groups(ctx: &Context<'_, '_>) -> Vec<BufferGroup> {
 /// HLO opcode of what defines a buffer.
 pub fn opcode<'a>(ctx: &Context<'_, 'a>, b: &PeakBuffer) -> &'a str {
     b.instruction
-        .map_or("", |i| ctx.program.module.instruction(i).opcode)
+        .map_or("", |i| ctx.program.module.instruction(i).opcode_name())
 }
 
 /// What people call a buffer: the framework's operation path of what computes it (see

@@ -3,7 +3,7 @@
 use super::finding::Context;
 use super::flow::{names_of, Path};
 use super::peak::PeakBuffer;
-use crate::model::InstructionId;
+use crate::model::{InstructionId, Opcode};
 
 /// XLA's number of the host's memory in layouts.
 const HOST_SPACE: i64 = 5;
@@ -35,7 +35,11 @@ pub fn fetched_from_host(ctx: &Context<'_, '_>, value: InstructionId) -> bool {
         let i = module.instruction(at.0);
         if !matches!(
             i.opcode,
-            "copy" | "copy-start" | "copy-done" | "bitcast" | "get-tuple-element"
+            Opcode::Copy
+                | Opcode::CopyStart
+                | Opcode::CopyDone
+                | Opcode::Bitcast
+                | Opcode::GetTupleElement
         ) {
             return false;
         }

@@ -1,7 +1,7 @@
 //! Can an instruction write its result over the operand it reads? Only if every element of the
 //! result needs that operand at the same place and nowhere else.
 
-use crate::model::{ComputationId, InstructionId, Program};
+use crate::model::{ComputationId, InstructionId, Opcode, Program};
 
 /// Whether `instruction` may write part `path` of its result over the memory of its operands
 /// `operands` (all of them one value).
@@ -14,7 +14,7 @@ pub fn can_write_over(
 ) -> bool {
     let module = &program.module;
     match module.instruction(instruction).opcode {
-        "fusion" => {
+        Opcode::Fusion => {
             let Some(&body) = module.called(instruction).first() else {
                 return false;
             };
@@ -22,9 +22,9 @@ pub fn can_write_over(
                 .iter()
                 .all(|&o| fusion_can(program, graph, body, o, path))
         }
-        "copy" => true,
-        "dynamic-update-slice" | "scatter" => operands == [0],
-        opcode => path.is_empty() && is_elementwise(opcode),
+        Opcode::Copy => true,
+        Opcode::DynamicUpdateSlice | Opcode::Scatter => operands == [0],
+        opcode => path.is_empty() && opcode.is_elementwise(),
     }
 }
 
@@ -47,7 +47,7 @@ fn fusion_can(
         [] => root,
         [element] => {
             let made = module.operands(root).get(*element as usize).copied();
-            match made.filter(|_| module.instruction(root).opcode == "tuple") {
+            match made.filter(|_| module.instruction(root).opcode == Opcode::Tuple) {
                 Some(i) => through_bitcasts(program, i),
                 None => return false,
             }
@@ -64,14 +64,14 @@ fn fusion_can(
         }
         for u in graph.uses(i) {
             let user = module.instruction(u.user);
-            if user.opcode == "tuple" && u.user == root {
+            if user.opcode == Opcode::Tuple && u.user == root {
                 continue;
             }
             let in_place = match user.opcode {
-                "bitcast" | "copy" | "get-tuple-element" => true,
-                "dynamic-update-slice" => u.operand == 0 && graph.uses(i).len() == 1,
-                "select" => u.operand > 0 || same_shape(program, i, u.user),
-                opcode => is_elementwise(opcode),
+                Opcode::Bitcast | Opcode::Copy | Opcode::GetTupleElement => true,
+                Opcode::DynamicUpdateSlice => u.operand == 0 && graph.uses(i).len() == 1,
+                Opcode::Select => u.operand > 0 || same_shape(program, i, u.user),
+                opcode => opcode.is_elementwise(),
             };
             if !in_place {
                 return false;
@@ -86,7 +86,7 @@ fn fusion_can(
 fn through_bitcasts(program: &Program<'_>, mut i: InstructionId) -> InstructionId {
     for _ in 0..64 {
         match program.module.operands(i).first() {
-            Some(&o) if program.module.instruction(i).opcode == "bitcast" => i = o,
+            Some(&o) if program.module.instruction(i).opcode == Opcode::Bitcast => i = o,
             _ => break,
         }
     }
@@ -95,54 +95,4 @@ fn through_bitcasts(program: &Program<'_>, mut i: InstructionId) -> InstructionI
 
 fn same_shape(program: &Program<'_>, a: InstructionId, b: InstructionId) -> bool {
     program.module.shape(a).dimensions == program.module.shape(b).dimensions
-}
-
-/// Whether each element of the result depends on the same element of the operands alone.
-pub fn is_elementwise(opcode: &str) -> bool {
-    matches!(
-        opcode,
-        "abs"
-            | "add"
-            | "and"
-            | "atan2"
-            | "cbrt"
-            | "ceil"
-            | "clamp"
-            | "compare"
-            | "convert"
-            | "cosine"
-            | "divide"
-            | "erf"
-            | "exponential"
-            | "exponential-minus-one"
-            | "floor"
-            | "is-finite"
-            | "log"
-            | "log-plus-one"
-            | "logistic"
-            | "maximum"
-            | "minimum"
-            | "multiply"
-            | "negate"
-            | "not"
-            | "or"
-            | "popcnt"
-            | "power"
-            | "reduce-precision"
-            | "remainder"
-            | "round-nearest-afz"
-            | "round-nearest-even"
-            | "rsqrt"
-            | "select"
-            | "shift-left"
-            | "shift-right-arithmetic"
-            | "shift-right-logical"
-            | "sign"
-            | "sine"
-            | "sqrt"
-            | "subtract"
-            | "tan"
-            | "tanh"
-            | "xor"
-    )
 }

@@ -11,7 +11,7 @@ use super::flow::reads_of;
 use super::graph::{Graph, ProgramPoints};
 use super::maker::maker_of;
 use crate::model::op_name::{is_product, is_rematerialized, operation, phase, Phase};
-use crate::model::{ComputationId, InstructionId};
+use crate::model::{ComputationId, InstructionId, Opcode};
 
 /// Computations looked at inside of a loop's body at most.
 const MAX_COMPUTATIONS: usize = 20_000;
@@ -34,12 +34,12 @@ pub fn product_bytes(ctx: &Context<'_, '_>, of: InstructionId, trips: u64) -> Op
         for i in module.computation(c).instructions() {
             let at = module.instruction(i);
             let inner = Inside {
-                a_loop: inside.a_loop || at.opcode == "while",
+                a_loop: inside.a_loop || at.opcode == Opcode::While,
                 a_copy: inside.a_copy || is_rematerialized(at.name),
             };
             todo.extend(module.called(i).iter().map(|&c| (c, inner)));
-            let product = matches!(at.opcode, "dot" | "convolution")
-                || at.opcode == "custom-call" && is_product(at.op_name);
+            let product = matches!(at.opcode, Opcode::Dot | Opcode::Convolution)
+                || at.opcode == Opcode::CustomCall && is_product(at.op_name);
             if !product || phase(at.op_name) == Phase::Backward {
                 continue;
             }
@@ -94,7 +94,7 @@ pub fn waists(ctx: &Context<'_, '_>, graph: &Graph, smallest: u64) -> FxHashSet<
         .filter(|&&i| is_entry(i))
         .find(|&&i| {
             let inside = match module.instruction(i).opcode {
-                "fusion" => module.called(i).first(),
+                Opcode::Fusion => module.called(i).first(),
                 _ => None,
             };
             let mut inside = inside
@@ -138,7 +138,9 @@ pub fn waists(ctx: &Context<'_, '_>, graph: &Graph, smallest: u64) -> FxHashSet<
             }
             let reads = reads_of(ctx.program, graph, i, &path, &mut budget).reads;
             // Moving a value to another memory uses it no longer than its readers do.
-            let from = (!named.opcode.starts_with("copy")).then_some(at);
+            let from = (named.opcode.synchronous() != Opcode::Copy
+                && named.opcode != Opcode::CopyDone)
+                .then_some(at);
             // What the compiler computes a second time it does for the backward pass.
             let forward = |i: InstructionId| {
                 let i = module.instruction(i);
@@ -179,10 +181,15 @@ fn takes_apart(operation: &str) -> bool {
     )
 }
 
-fn passes_on(opcode: &str) -> bool {
+fn passes_on(opcode: Opcode) -> bool {
     matches!(
         opcode,
-        "parameter" | "tuple" | "get-tuple-element" | "bitcast" | "constant" | "while"
+        Opcode::Parameter
+            | Opcode::Tuple
+            | Opcode::GetTupleElement
+            | Opcode::Bitcast
+            | Opcode::Constant
+            | Opcode::While
     )
 }
 
@@ -192,5 +199,5 @@ pub fn compiler_recomputes(ctx: &Context<'_, '_>) -> bool {
         .module
         .instructions
         .iter()
-        .any(|i| i.opcode == "fusion" && is_rematerialized(i.name))
+        .any(|i| i.opcode == Opcode::Fusion && is_rematerialized(i.name))
 }

@@ -7,7 +7,7 @@
 
 use super::flow::{names_of, Path};
 use super::peak::PeakBuffer;
-use crate::model::{BufferId, ComputationId, HloModule, InstructionId, Program};
+use crate::model::{BufferId, ComputationId, HloModule, InstructionId, Opcode, Program};
 
 /// Steps back at most.
 const MAX_STEPS: usize = 40;
@@ -99,16 +99,24 @@ fn is_telling(op_name: &str) -> bool {
 }
 
 /// Opcodes that hand values on, whatever their name.
-fn is_carrier(opcode: &str) -> bool {
+fn is_carrier(opcode: Opcode) -> bool {
     matches!(
         opcode,
-        "while" | "call" | "conditional" | "tuple" | "get-tuple-element"
+        Opcode::While
+            | Opcode::Call
+            | Opcode::Conditional
+            | Opcode::Tuple
+            | Opcode::GetTupleElement
     )
 }
 
 /// Opcodes whose result is computed, not another name of something.
-fn makes(opcode: &str) -> bool {
-    !is_carrier(opcode) && !matches!(opcode, "parameter" | "bitcast" | "opt-barrier")
+fn makes(opcode: Opcode) -> bool {
+    !is_carrier(opcode)
+        && !matches!(
+            opcode,
+            Opcode::Parameter | Opcode::Bitcast | Opcode::OptBarrier
+        )
 }
 
 struct Walk<'w, 'a> {
@@ -132,31 +140,36 @@ impl Walk<'_, '_> {
             names.into_iter().last().filter(|n| n.0 != id)
         };
         match i.opcode {
-            "while" => self.through_loop(id, &path),
-            "call" => {
+            Opcode::While => self.through_loop(id, &path),
+            Opcode::Call => {
                 let &body = module.called(id).first()?;
                 Some((module.computation(body).root?, path))
             }
-            "parameter" if module.computation(i.computation).is_fusion => {
+            Opcode::Parameter if module.computation(i.computation).is_fusion => {
                 let fusion = self.fusions.pop()?;
                 let &o = module.operands(fusion).get(i.parameter_number as usize)?;
                 Some((o, path))
             }
-            "parameter" => module.caller_of(i.computation).and_then(|_| other_name(2)),
-            "get-tuple-element" | "tuple" | "bitcast" | "opt-barrier" | "optimization-barrier" => {
+            Opcode::Parameter => module.caller_of(i.computation).and_then(|_| other_name(2)),
+            Opcode::GetTupleElement | Opcode::Tuple | Opcode::Bitcast | Opcode::OptBarrier => {
                 other_name(2)
             }
-            "copy" | "copy-start" | "copy-done" | "reshape" | "transpose" | "reduce-precision" => {
+            Opcode::Copy
+            | Opcode::CopyStart
+            | Opcode::CopyDone
+            | Opcode::Reshape
+            | Opcode::Transpose
+            | Opcode::ReducePrecision => operand(0),
+            Opcode::SliceStart | Opcode::SliceDone | Opcode::AsyncDone if i.op_name.is_empty() => {
                 operand(0)
             }
-            "slice-start" | "slice-done" | "async-done" if i.op_name.is_empty() => operand(0),
             // In a loop's body, a slice written in place stays in what the loop carries.
-            "dynamic-update-slice" => {
+            Opcode::DynamicUpdateSlice => {
                 let looping = loop_around(module, id)?;
                 self.stacked = self.stacked.or(Some(looping));
                 operand(1)
             }
-            "fusion" => self.through_fusion(id, &path),
+            Opcode::Fusion => self.through_fusion(id, &path),
             _ => None,
         }
     }
@@ -180,8 +193,8 @@ impl Walk<'_, '_> {
             return before();
         };
         let slice = match module.instruction(at).opcode {
-            "dynamic-update-slice" => module.operands(at).get(1).map(|&o| (o, Path::new())),
-            "fusion" => self.slice_in_fusion(at, &part),
+            Opcode::DynamicUpdateSlice => module.operands(at).get(1).map(|&o| (o, Path::new())),
+            Opcode::Fusion => self.slice_in_fusion(at, &part),
             _ => None,
         };
         if slice.is_some() {
@@ -223,17 +236,23 @@ impl Walk<'_, '_> {
             let i = module.instruction(at);
             let operand = |n: usize| module.operands(at).get(n).copied();
             match i.opcode {
-                "dynamic-update-slice" => {
+                Opcode::DynamicUpdateSlice => {
                     is_update = true;
                     at = operand(1)?;
                 }
-                "bitcast" | "reshape" | "copy" | "transpose" | "reduce-precision" => {
+                Opcode::Bitcast
+                | Opcode::Reshape
+                | Opcode::Copy
+                | Opcode::Transpose
+                | Opcode::ReducePrecision => {
                     at = operand(0)?;
                 }
-                "convert" if i.op_name.is_empty() || i.op_name.ends_with("reduce_precision") => {
+                Opcode::Convert
+                    if i.op_name.is_empty() || i.op_name.ends_with("reduce_precision") =>
+                {
                     at = operand(0)?;
                 }
-                "parameter" => {
+                Opcode::Parameter => {
                     let outer = *module.operands(fusion).get(i.parameter_number as usize)?;
                     return is_update.then_some((outer, Path::new()));
                 }
@@ -252,5 +271,5 @@ fn loop_around(module: &HloModule<'_>, id: InstructionId) -> Option<InstructionI
     let computation: ComputationId = module.instruction(id).computation;
     module
         .caller_of(computation)
-        .filter(|&c| module.instruction(c).opcode == "while")
+        .filter(|&c| module.instruction(c).opcode == Opcode::While)
 }

@@ -15,7 +15,7 @@ use super::graph::Graph;
 use super::maker::maker_of_block;
 use super::peak::PeakBuffer;
 use crate::model::op_name::{is_recomputed, operation, phase, Phase};
-use crate::model::{AllocationId, AllocationKind, InstructionId, Shape};
+use crate::model::{AllocationId, AllocationKind, InstructionId, Opcode, Shape};
 
 /// What a block of memory is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -261,7 +261,8 @@ fn computed(
         return label(Origin::Unknown, "nothing in the file accounts for it");
     };
     let i = module.instruction(maker);
-    if module.instruction(maker).opcode == "parameter" && module.entry == Some(i.computation) {
+    if module.instruction(maker).opcode == Opcode::Parameter && module.entry == Some(i.computation)
+    {
         let named = by_argument_name(argument_name(ctx.program, maker));
         let origin = named.unwrap_or(Origin::Unknown);
         return label(origin, format!("copy of argument {}", i.op_name));
@@ -345,7 +346,7 @@ fn cast_of(
     let module = &ctx.program.module;
     let i = module.instruction(maker);
     let operands = module.operands(maker);
-    if !matches!(i.opcode, "fusion" | "convert" | "copy") || operands.len() > 8 {
+    if !matches!(i.opcode, Opcode::Fusion | Opcode::Convert | Opcode::Copy) || operands.len() > 8 {
         return None;
     }
     let of_size: Vec<InstructionId> = operands
@@ -362,15 +363,10 @@ fn cast_of(
         .find(|n| weights.parameters.contains(n))
 }
 
-fn is_collective(opcode: &str) -> bool {
-    [
-        "all-gather",
-        "all-reduce",
-        "reduce-scatter",
-        "all-to-all",
-        "collective-permute",
-        "collective-broadcast",
-    ]
-    .iter()
-    .any(|c| opcode.starts_with(c))
+fn is_collective(opcode: Opcode) -> bool {
+    opcode.is_collective()
+        || matches!(
+            opcode,
+            Opcode::AllGatherDone | Opcode::AllReduceDone | Opcode::CollectivePermuteDone
+        )
 }

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use super::finding::Context;
 use super::group::producer_of;
 use super::peak::PeakBuffer;
-use crate::model::{InstructionId, PhysicalDimension, Program, Shape};
+use crate::model::{InstructionId, Opcode, PhysicalDimension, Program, Shape};
 
 /// Padding of one buffer at the peak.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -310,7 +310,7 @@ impl Convolutions {
         }
         for id in ids() {
             let called = module.called(id);
-            if module.instruction(id).opcode == "fusion"
+            if module.instruction(id).opcode == Opcode::Fusion
                 && called
                     .iter()
                     .any(|c| holds.get(c.index()).copied().unwrap_or(false))
@@ -324,7 +324,12 @@ impl Convolutions {
             let id = InstructionId(at as u32);
             let hands_on = matches!(
                 module.instruction(id).opcode,
-                "copy" | "copy-start" | "copy-done" | "bitcast" | "convert" | "reshape"
+                Opcode::Copy
+                    | Opcode::CopyStart
+                    | Opcode::CopyDone
+                    | Opcode::Bitcast
+                    | Opcode::Convert
+                    | Opcode::Reshape
             );
             let reads = computes.get(at).copied().unwrap_or(false)
                 || hands_on && touches.get(at).copied().unwrap_or(false);

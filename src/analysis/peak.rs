@@ -6,8 +6,8 @@ use std::cmp::Reverse;
 use super::replay::{last_names, next_names};
 use super::space::SpaceUsage;
 use crate::model::{
-    AllocationId, AllocationKind, BufferAssignment, BufferId, HeapEvent, InstructionId, Program,
-    Shape,
+    AllocationId, AllocationKind, BufferAssignment, BufferId, HeapEvent, InstructionId, Opcode,
+    Program, Shape,
 };
 
 /// Everything alive at a space's peak.
@@ -171,7 +171,7 @@ fn naming_buffer(
         let buffer = assignment.buffer(b);
         let is_parameter = buffer
             .instruction
-            .is_some_and(|i| program.module.instruction(i).opcode == "parameter");
+            .is_some_and(|i| program.module.instruction(i).opcode == Opcode::Parameter);
         (
             Reverse(of_parameter && is_parameter),
             Reverse(buffer.size_bytes),
@@ -240,7 +240,7 @@ fn arena_buffers(
             .collect();
         let is_loop = |b: BufferId| {
             let defined_by = assignment.buffer(b).instruction;
-            defined_by.is_some_and(|i| program.module.instruction(i).opcode == "while")
+            defined_by.is_some_and(|i| program.module.instruction(i).opcode == Opcode::While)
         };
         let point = arena.peak_point - shift;
         let later = next_names(assignment, trace, point, &ends, is_loop);

@@ -3,7 +3,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::model::{ComputationId, HloModule, InstructionId};
+use crate::model::{ComputationId, HloModule, InstructionId, Opcode};
 
 /// Steps followed at most from one value to where it comes from.
 const MAX_STEPS: usize = 256;
@@ -51,23 +51,25 @@ impl<'m, 'a> Provenance<'m, 'a> {
             let inst = module.instruction(at);
             let operands = module.operands(at);
             match inst.opcode {
-                "all-gather" | "all-gather-start" | "all-gather-done" => gathered = true,
-                "get-tuple-element" => element = Some(inst.tuple_index),
-                "tuple" => {
+                Opcode::AllGather | Opcode::AllGatherStart | Opcode::AllGatherDone => {
+                    gathered = true
+                }
+                Opcode::GetTupleElement => element = Some(inst.tuple_index),
+                Opcode::Tuple => {
                     at = *operands.get(element.take()? as usize)?;
                     continue;
                 }
-                "parameter" if Some(inst.computation) == module.entry => {
+                Opcode::Parameter if Some(inst.computation) == module.entry => {
                     return gathered.then_some(at);
                 }
-                "parameter" => {
+                Opcode::Parameter => {
                     let caller = self.caller(inst.computation)?;
                     at = *module
                         .operands(caller)
                         .get(inst.parameter_number as usize)?;
                     continue;
                 }
-                "fusion" | "call" | "async-start" => {
+                Opcode::Fusion | Opcode::Call | Opcode::AsyncStart => {
                     // Into the computation, at its root; its parameters lead back out.
                     let [c] = module.called(at) else {
                         return None;
@@ -75,22 +77,31 @@ impl<'m, 'a> Provenance<'m, 'a> {
                     at = module.computation(*c).root?;
                     continue;
                 }
-                "while" => {}
+                Opcode::While => {}
                 // An asynchronous collective inside a fusion, among its flags.
-                "custom-call" if inst.custom_call_target().starts_with("AsyncCollective") => {
+                Opcode::CustomCall if inst.custom_call_target().starts_with("AsyncCollective") => {
                     let found = operands.iter().copied().find(|&o| {
                         matches!(
                             module.instruction(o).opcode,
-                            "all-gather" | "all-gather-start"
+                            Opcode::AllGather | Opcode::AllGatherStart
                         )
                     });
                     at = found?;
                     element = None;
                     continue;
                 }
-                "copy-start" | "copy-done" | "async-done" => element = None,
-                "copy" | "bitcast" | "reshape" | "transpose" | "convert" | "slice"
-                | "dynamic-slice" | "concatenate" | "pad" | "opt-barrier" | "custom-call" => {}
+                Opcode::CopyStart | Opcode::CopyDone | Opcode::AsyncDone => element = None,
+                Opcode::Copy
+                | Opcode::Bitcast
+                | Opcode::Reshape
+                | Opcode::Transpose
+                | Opcode::Convert
+                | Opcode::Slice
+                | Opcode::DynamicSlice
+                | Opcode::Concatenate
+                | Opcode::Pad
+                | Opcode::OptBarrier
+                | Opcode::CustomCall => {}
                 _ => return None,
             }
             at = *operands.first()?;

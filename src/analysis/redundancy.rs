@@ -13,7 +13,7 @@ use super::peak::PeakBuffer;
 use super::provenance::Provenance;
 use super::replication::{DeviceClassesId, Replication};
 use super::text::{merged, stars};
-use crate::model::{AllocationKind, InstructionId, Sharding};
+use crate::model::{AllocationKind, InstructionId, Opcode, Sharding};
 
 /// How much of the peak is copies. All sizes are of one device, in bytes.
 #[derive(Debug, Clone, Default)]
@@ -232,14 +232,14 @@ fn output_numbers(ctx: &Context<'_, '_>) -> FxHashMap<(InstructionId, Vec<i64>),
     let Some(root) = module.entry_root() else {
         return out;
     };
-    if module.instruction(root).opcode != "tuple" {
+    if module.instruction(root).opcode != Opcode::Tuple {
         out.insert((root, Vec::new()), 0);
         return out;
     }
     for (n, &o) in module.operands(root).iter().enumerate() {
         let i = module.instruction(o);
         let key = match (i.opcode, module.operands(o)) {
-            ("get-tuple-element", [from]) => (*from, vec![i64::from(i.tuple_index)]),
+            (Opcode::GetTupleElement, [from]) => (*from, vec![i64::from(i.tuple_index)]),
             _ => (o, Vec::new()),
         };
         out.entry(key).or_insert(n);

@@ -9,7 +9,7 @@ use super::finding::{Context, Finding, FindingKind, FindingSeverity, Safety, Sav
 use super::redundancy::{replication_summary, RedundantRow, ReplicationSummary};
 use super::replication::{DeviceClassesId, Replication};
 use super::spec::SpecHints;
-use crate::model::{AllocationKind, MeshAxis};
+use crate::model::{AllocationKind, MeshAxis, Opcode};
 use crate::units;
 
 const LINKS: [&str; 2] = [
@@ -116,7 +116,7 @@ fn evidence(ctx: &Context<'_, '_>, row: &RedundantRow) -> Vec<String> {
     ));
     if let Some(i) = row.instruction {
         let inst = ctx.program.module.instruction(i);
-        if inst.opcode != "parameter" {
+        if inst.opcode != Opcode::Parameter {
             out.push(format!("made by {} ({})", inst.name, inst.opcode));
         }
     }

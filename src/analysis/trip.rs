@@ -3,12 +3,12 @@
 
 use super::flow::names_of;
 use crate::decode::wire::{fields, numbers, Value};
-use crate::model::{InstructionId, Program};
+use crate::model::{InstructionId, Opcode, Program};
 
 /// Number of times that a while's body runs; `None` where that cannot be told.
 pub fn trip_count(program: &Program<'_>, id: InstructionId) -> Option<u64> {
     let i = program.module.instruction(id);
-    if i.opcode != "while" {
+    if i.opcode != Opcode::While {
         return None;
     }
     let config = String::from_utf8_lossy(i.attributes().backend_config).into_owned();
@@ -34,7 +34,7 @@ fn counted(program: &Program<'_>, id: InstructionId) -> Option<u64> {
         return None;
     };
     let root = module.computation(condition).root?;
-    if module.instruction(root).opcode != "compare" || !is_less_than(program, root) {
+    if module.instruction(root).opcode != Opcode::Compare || !is_less_than(program, root) {
         return None;
     }
     let &[counter, bound] = module.operands(root) else {
@@ -53,7 +53,7 @@ fn counted(program: &Program<'_>, id: InstructionId) -> Option<u64> {
     let is_step = |old, step| {
         carried_element(program, old) == Some(element) && constant(program, step, &[]) == Some(1)
     };
-    if module.instruction(next).opcode != "add" || !(is_step(a, b) || is_step(b, a)) {
+    if module.instruction(next).opcode != Opcode::Add || !(is_step(a, b) || is_step(b, a)) {
         return None;
     }
     u64::try_from(bound.checked_sub(start)?.max(0)).ok()
@@ -64,8 +64,8 @@ fn carried_element(program: &Program<'_>, id: InstructionId) -> Option<u32> {
     let module = &program.module;
     let i = module.instruction(id);
     let &tuple = module.operands(id).first()?;
-    let is_carried =
-        i.opcode == "get-tuple-element" && module.instruction(tuple).opcode == "parameter";
+    let is_carried = i.opcode == Opcode::GetTupleElement
+        && module.instruction(tuple).opcode == Opcode::Parameter;
     is_carried.then_some(i.tuple_index)
 }
 
@@ -76,8 +76,8 @@ fn constant(program: &Program<'_>, id: InstructionId, path: &[u32]) -> Option<i6
         let (id, path) = names_of(program, at.0, &at.1, 8).pop()?;
         let i = program.module.instruction(id);
         match i.opcode {
-            "constant" if path.is_empty() => return scalar_literal(i.raw),
-            "copy" => at = (*program.module.operands(id).first()?, path),
+            Opcode::Constant if path.is_empty() => return scalar_literal(i.raw),
+            Opcode::Copy => at = (*program.module.operands(id).first()?, path),
             _ => return None,
         }
     }

@@ -11,7 +11,7 @@ use super::finding::{Context, Finding, FindingKind, FindingSeverity, Safety, Sav
 use super::flow::{names_of, reads_of, Path};
 use super::graph::Graph;
 use super::peak::PeakBuffer;
-use crate::model::{AllocationKind, InstructionId};
+use crate::model::{AllocationKind, InstructionId, Opcode};
 use crate::units;
 
 /// A donated argument, what stands beside it, and the loop that needs both.
@@ -30,7 +30,7 @@ pub fn donated_in_vain(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<Finding> {
         let Some(parameter) = old.instruction else {
             continue;
         };
-        if module.instruction(parameter).opcode != "parameter" {
+        if module.instruction(parameter).opcode != Opcode::Parameter {
             continue;
         }
         let Some(looping) = read_in_loop(ctx, graph, old, &mut budget) else {
@@ -96,8 +96,8 @@ fn read_in_loop(
         let computation = module.instruction(r.reader).computation;
         let caller = graph.caller_of(computation)?;
         // What reads it whole (to copy it over) is no slice by slice.
-        let writes = module.instruction(r.reader).opcode == "dynamic-update-slice";
-        (module.instruction(caller).opcode == "while" && !writes).then_some(caller)
+        let writes = module.instruction(r.reader).opcode == Opcode::DynamicUpdateSlice;
+        (module.instruction(caller).opcode == Opcode::While && !writes).then_some(caller)
     })
 }
 
@@ -117,7 +117,8 @@ fn carried_by(
             return false;
         };
         let i = module.instruction(value);
-        let in_body = graph.caller_of(i.computation) == Some(looping) && i.opcode == "parameter";
+        let in_body =
+            graph.caller_of(i.computation) == Some(looping) && i.opcode == Opcode::Parameter;
         let index = assignment.shape_index(buffer).iter();
         let path: Path = index
             .map(|&i| u32::try_from(i).unwrap_or(u32::MAX))

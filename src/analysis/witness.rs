@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::replication::{DeviceClassesId, Replication};
 use crate::error::Diagnostic;
-use crate::model::{InstructionId, Program};
+use crate::model::{InstructionId, Opcode, Program};
 use crate::units;
 
 /// Smaller results are not compared.
@@ -46,7 +46,7 @@ pub fn global_shape_witness(
         let id = InstructionId(k);
         let i = module.instruction(id);
         if i.op_name.is_empty()
-            || i.opcode == "parameter"
+            || i.opcode == Opcode::Parameter
             || module.computation(i.computation).is_fusion
         {
             continue;
@@ -110,7 +110,12 @@ fn dimensions_by_name<'p>(program: &'p Program<'_>) -> BTreeMap<&'p str, Option<
     let module = &program.module;
     let mut out: BTreeMap<&str, Option<Vec<u64>>> = BTreeMap::new();
     for (k, i) in module.instructions.iter().enumerate() {
-        if i.op_name.is_empty() || matches!(i.opcode, "parameter" | "constant" | "tuple") {
+        if i.op_name.is_empty()
+            || matches!(
+                i.opcode,
+                Opcode::Parameter | Opcode::Constant | Opcode::Tuple
+            )
+        {
             continue;
         }
         let shape = module.shape(InstructionId(k as u32));

@@ -3,7 +3,7 @@
 use super::module::decode_attributes;
 use super::sharding::{decode_axis, decode_mesh};
 use super::wire::{fields, numbers, text, Value};
-use crate::model::{transposed_iota, AxisRef, HloInstruction, Mesh};
+use crate::model::{transposed_iota, AxisRef, HloInstruction, Mesh, Opcode};
 
 /// The less common fields of one instruction. Damaged fields read as absent.
 #[derive(Debug, Clone, Default)]
@@ -165,6 +165,17 @@ impl<'a> HloInstruction<'a> {
             a.groups = CollectiveGroups::Explicit(explicit);
         }
         a
+    }
+
+    /// The opcode as the file has it, also where [`Opcode`] does not know it.
+    pub fn opcode_name(&self) -> &'a str {
+        if self.opcode != Opcode::Unknown {
+            return self.opcode.name();
+        }
+        fields(self.raw)
+            .filter_map(Result::ok)
+            .find_map(|(n, v)| (n == 2).then(|| v.bytes().map(text)).flatten())
+            .unwrap_or_default()
     }
 
     /// Target of a custom call; empty for other instructions.

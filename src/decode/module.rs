@@ -6,7 +6,7 @@ use super::wire::{fields, numbers, text, Value, WireError, WireResult};
 use crate::error::Diagnostic;
 use crate::model::{
     BufferDonor, ComputationId, HloComputation, HloInstruction, HloModule, InputOutputAlias,
-    InstructionId, StackFrameIndex,
+    InstructionId, Opcode, StackFrameIndex,
 };
 
 /// Reads a module. References to instructions and computations that do not exist are left out
@@ -180,7 +180,7 @@ impl Reader {
         let called_from = self.called.len() as u32;
         let mut i = HloInstruction {
             name: "",
-            opcode: "",
+            opcode: Opcode::Unknown,
             op_name: "",
             source_file: "",
             source_line: 0,
@@ -197,7 +197,7 @@ impl Reader {
         for field in fields(bytes) {
             match field? {
                 (1, Value::Bytes(b)) => i.name = text(b),
-                (2, Value::Bytes(b)) => i.opcode = text(b),
+                (2, Value::Bytes(b)) => i.opcode = Opcode::from_name(text(b)),
                 (3, Value::Bytes(b)) => i.shape = b,
                 (7, Value::Bytes(b)) => {
                     decode_metadata(b, &mut i).map_err(|e| e.within("metadata", None))?;

@@ -11,6 +11,7 @@ mod ids;
 mod mesh;
 mod module;
 pub mod op_name;
+pub mod opcode;
 mod shape;
 mod sharding;
 mod stack;
@@ -27,6 +28,7 @@ pub use mesh::{AxisRef, Mesh, MeshAxis, MAX_DEVICES};
 pub use module::{
     BufferDonor, HloComputation, HloInstruction, HloModule, InputOutputAlias, SourceLine,
 };
+pub use opcode::Opcode;
 pub use shape::{Layout, PhysicalDimension, Shape};
 pub use sharding::{NamedSharding, Sharding, SubgroupKind, TileAssignment};
 pub use stack::StackFrameIndex;

@@ -2,6 +2,7 @@
 //! rarely needed of an instruction stays undecoded and is read on demand (see
 //! [`HloInstruction::raw`] and `decode::attributes`).
 
+use crate::model::Opcode;
 use rustc_hash::FxHashMap;
 
 use super::ids::{ComputationId, InstructionId};
@@ -78,8 +79,8 @@ impl HloComputation<'_> {
 pub struct HloInstruction<'a> {
     /// Name, `fusion.12`.
     pub name: &'a str,
-    /// HLO opcode, `fusion`.
-    pub opcode: &'a str,
+    /// What it does.
+    pub opcode: Opcode,
     /// The framework's name of the operation, a path of scopes:
     /// `jit(step)/transpose(jvp(layer))/dot_general`. May be empty.
     pub op_name: &'a str,
@@ -171,7 +172,7 @@ impl<'a> HloModule<'a> {
             let id = InstructionId(at);
             if matches!(
                 self.instruction(id).opcode,
-                "while" | "call" | "conditional" | "async-start"
+                Opcode::While | Opcode::Call | Opcode::Conditional | Opcode::AsyncStart
             ) {
                 let called = self.called(id).to_vec();
                 for c in called {
@@ -199,7 +200,7 @@ impl<'a> HloModule<'a> {
         let mut out: Vec<InstructionId> = self
             .computation(entry)
             .instructions()
-            .filter(|&i| self.instruction(i).opcode == "parameter")
+            .filter(|&i| self.instruction(i).opcode == Opcode::Parameter)
             .collect();
         out.sort_by_key(|&i| (self.instruction(i).parameter_number, i));
         out

@@ -4,6 +4,7 @@
 //!
 //! In: base, edits, findings for selectors. Out: a [`Scenario`] and a note per edit.
 
+use crate::model::Opcode;
 use rustc_hash::FxHashSet;
 use serde::Serialize;
 
@@ -431,7 +432,7 @@ impl Run<'_, '_, '_> {
         s.instructions
             .iter()
             .map(|&i| module.instruction(i))
-            .filter(|i| i.opcode == "parameter" && Some(i.computation) == module.entry)
+            .filter(|i| i.opcode == Opcode::Parameter && Some(i.computation) == module.entry)
             .map(|i| i.parameter_number)
             .collect()
     }

@@ -10,7 +10,7 @@ use super::base::Base;
 use super::values::NodeId;
 use crate::analysis::{argument_name, top_level};
 use crate::decode::decode_sharding;
-use crate::model::{InstructionId, Sharding};
+use crate::model::{InstructionId, Opcode, Sharding};
 
 /// The dimensions that carry the batch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -204,7 +204,7 @@ fn is_random_key(base: &Base<'_, '_>, i: InstructionId) -> bool {
     while let Some(at) = todo.pop() {
         for u in base.graph.uses(at) {
             let user = module.instruction(u.user);
-            if user.opcode.starts_with("rng") || says(user.op_name) {
+            if matches!(user.opcode, Opcode::Rng | Opcode::RngBitGenerator) || says(user.op_name) {
                 return true;
             }
             if seen.len() < MAX_KEY_USES && seen.insert(u.user) {

@@ -16,7 +16,7 @@ use super::readers::{is_backward, origin, readers};
 use super::scenario::Scenario;
 use super::stacks;
 use crate::model::op_name::{phase, Phase};
-use crate::model::{BufferId, InstructionId};
+use crate::model::{BufferId, InstructionId, Opcode};
 
 /// What came of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -231,17 +231,17 @@ fn made_forward(base: &Base<'_, '_>, i: InstructionId) -> bool {
     path.is_empty() || phase(path) != Phase::Other
 }
 
-fn passes_on(opcode: &str) -> bool {
+fn passes_on(opcode: Opcode) -> bool {
     matches!(
         opcode,
-        "parameter"
-            | "tuple"
-            | "get-tuple-element"
-            | "bitcast"
-            | "copy"
-            | "copy-start"
-            | "copy-done"
-            | "constant"
+        Opcode::Parameter
+            | Opcode::Tuple
+            | Opcode::GetTupleElement
+            | Opcode::Bitcast
+            | Opcode::Copy
+            | Opcode::CopyStart
+            | Opcode::CopyDone
+            | Opcode::Constant
     )
 }
 

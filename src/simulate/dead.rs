@@ -5,7 +5,7 @@
 
 use super::base::Base;
 use super::scenario::Scenario;
-use crate::model::InstructionId;
+use crate::model::{InstructionId, Opcode};
 
 /// What went.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -81,8 +81,13 @@ fn alive_without(base: &Base<'_, '_>, removed: &[InstructionId]) -> Vec<bool> {
         let opcode = module.instruction(i).opcode;
         if matches!(
             opcode,
-            "send" | "send-done" | "recv" | "recv-done" | "outfeed" | "infeed"
-        ) || (opcode == "custom-call" && base.graph.uses(i).is_empty())
+            Opcode::Send
+                | Opcode::SendDone
+                | Opcode::Recv
+                | Opcode::RecvDone
+                | Opcode::Outfeed
+                | Opcode::Infeed
+        ) || (opcode == Opcode::CustomCall && base.graph.uses(i).is_empty())
         {
             queue.push(i);
         }

@@ -6,7 +6,7 @@
 use rustc_hash::FxHashSet;
 
 use super::links::parameters;
-use crate::model::{ComputationId, InstructionId, Program};
+use crate::model::{ComputationId, InstructionId, Opcode, Program};
 
 /// Instructions with a small result that depends on the number of the device.
 pub(super) fn device_dependent(program: &Program<'_>) -> FxHashSet<InstructionId> {
@@ -18,7 +18,12 @@ pub(super) fn device_dependent(program: &Program<'_>) -> FxHashSet<InstructionId
         !s.is_tuple() && s.element_count() <= 64
     };
     let ids = || (0..module.instructions.len() as u32).map(InstructionId);
-    if !ids().any(|i| matches!(module.instruction(i).opcode, "partition-id" | "replica-id")) {
+    if !ids().any(|i| {
+        matches!(
+            module.instruction(i).opcode,
+            Opcode::PartitionId | Opcode::ReplicaId
+        )
+    }) {
         return found;
     }
     // Callees stand before their callers: a few passes reach what is passed in and out again.
@@ -27,9 +32,13 @@ pub(super) fn device_dependent(program: &Program<'_>) -> FxHashSet<InstructionId
         for i in ids() {
             let at = module.instruction(i);
             let known = match at.opcode {
-                "partition-id" | "replica-id" => true,
-                "while" | "tuple" | "get-tuple-element" | "conditional" | "parameter" => false,
-                "fusion" | "call" => {
+                Opcode::PartitionId | Opcode::ReplicaId => true,
+                Opcode::While
+                | Opcode::Tuple
+                | Opcode::GetTupleElement
+                | Opcode::Conditional
+                | Opcode::Parameter => false,
+                Opcode::Fusion | Opcode::Call => {
                     for &c in module.called(i) {
                         let inside = parameters.get(c.index()).map_or(&[][..], Vec::as_slice);
                         for (&o, &p) in module.operands(i).iter().zip(inside) {

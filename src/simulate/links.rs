@@ -7,7 +7,7 @@ use super::device::device_dependent;
 use super::dimension_numbers::{convolution, dot, gather, scatter, ConvolutionNumbers, Related};
 use super::regroup::{ordered, regroup, tiled};
 use super::values::{DimensionMap, Group, Link, NodeId, Values};
-use crate::model::{ComputationId, InstructionId, Program};
+use crate::model::{ComputationId, InstructionId, Opcode, Program};
 
 /// Appends the links of every instruction.
 pub(super) fn collect(program: &Program<'_>, values: &mut Values) {
@@ -40,7 +40,7 @@ pub(super) fn parameters(program: &Program<'_>) -> Vec<Vec<InstructionId>> {
     let mut out = vec![Vec::new(); module.computations.len()];
     for (c, list) in module.computations.iter().zip(&mut out) {
         for i in c.instructions() {
-            if module.instruction(i).opcode == "parameter" {
+            if module.instruction(i).opcode == Opcode::Parameter {
                 list.push(i);
             }
         }
@@ -101,34 +101,34 @@ impl Collector<'_, '_> {
         let opcode = module.instruction(id).opcode;
         let operands = module.operands(id).to_vec();
         match opcode {
-            "parameter"
-            | "constant"
-            | "iota"
-            | "partition-id"
-            | "replica-id"
-            | "infeed"
-            | "outfeed"
-            | "send"
-            | "recv"
-            | "send-done"
-            | "recv-done"
-            | "rng"
-            | "rng-bit-generator"
-            | "rng-get-and-update-state"
-            | "after-all"
-            | "add-dependency" => {}
-            "get-tuple-element" => {
+            Opcode::Parameter
+            | Opcode::Constant
+            | Opcode::Iota
+            | Opcode::PartitionId
+            | Opcode::ReplicaId
+            | Opcode::Infeed
+            | Opcode::Outfeed
+            | Opcode::Send
+            | Opcode::Recv
+            | Opcode::SendDone
+            | Opcode::RecvDone
+            | Opcode::Rng
+            | Opcode::RngBitGenerator
+            | Opcode::RngGetAndUpdateState
+            | Opcode::AfterAll
+            | Opcode::AddDependency => {}
+            Opcode::GetTupleElement => {
                 if let Some(&o) = operands.first() {
                     let index = module.instruction(id).tuple_index as usize;
                     self.same_data(v.element(o, index), v.nodes(id));
                 }
             }
-            "tuple" => {
+            Opcode::Tuple => {
                 for (k, &o) in operands.iter().enumerate() {
                     self.same_data(v.nodes(o), v.element(id, k));
                 }
             }
-            "while" => {
+            Opcode::While => {
                 for c in module.called(id).to_vec() {
                     if let (Some(&o), Some(&p)) = (operands.first(), self.parameter(c, 0)) {
                         self.same_data(v.nodes(o), v.nodes(p));
@@ -141,7 +141,7 @@ impl Collector<'_, '_> {
                     }
                 }
             }
-            "conditional" => {
+            Opcode::Conditional => {
                 for (k, c) in module.called(id).to_vec().into_iter().enumerate() {
                     if let (Some(&o), Some(&p)) = (operands.get(k + 1), self.parameter(c, 0)) {
                         self.same_data(v.nodes(o), v.nodes(p));
@@ -149,38 +149,38 @@ impl Collector<'_, '_> {
                     self.root(c, v.nodes(id), v);
                 }
             }
-            "fusion" | "call" | "async-start" => self.call(id, &operands, v),
-            "async-update" | "async-done" => self.async_step(id, &operands, v),
-            "copy-start" | "all-gather-start" | "collective-permute-start" => {
+            Opcode::Fusion | Opcode::Call | Opcode::AsyncStart => self.call(id, &operands, v),
+            Opcode::AsyncUpdate | Opcode::AsyncDone => self.async_step(id, &operands, v),
+            Opcode::CopyStart | Opcode::AllGatherStart | Opcode::CollectivePermuteStart => {
                 self.started(id, opcode, &operands, v);
             }
-            "copy-done" | "all-gather-done" | "collective-permute-done" => {
+            Opcode::CopyDone | Opcode::AllGatherDone | Opcode::CollectivePermuteDone => {
                 // Results come before contexts; a copy's destination is its first element.
                 if let Some(&o) = operands.first() {
-                    let at = usize::from(opcode != "copy-done");
+                    let at = usize::from(opcode != Opcode::CopyDone);
                     self.same_data(v.element(o, at), v.nodes(id));
                 }
             }
-            "optimization-barrier" | "copy" | "all-reduce-done" | "domain" => {
+            Opcode::OptBarrier | Opcode::Copy | Opcode::AllReduceDone | Opcode::Domain => {
                 if let Some(&o) = operands.first() {
                     self.same_data(v.nodes(o), v.nodes(id));
                 }
             }
-            "sort" => self.leafwise(id, &operands, v, true, true, true),
-            "all-reduce" | "all-reduce-start" | "collective-broadcast" => {
+            Opcode::Sort => self.leafwise(id, &operands, v, true, true, true),
+            Opcode::AllReduce | Opcode::AllReduceStart | Opcode::CollectiveBroadcast => {
                 self.leafwise(id, &operands, v, true, true, false);
             }
-            "all-gather" => {
+            Opcode::AllGather => {
                 for (&o, whole) in operands.iter().zip(v.nodes(id)) {
                     if let Some(part) = v.nodes(o).next() {
                         self.share(whole, part, DimensionMap::Same, v);
                     }
                 }
             }
-            "reduce-scatter" => self.leafwise(id, &operands, v, false, true, false),
-            "all-to-all" | "ragged-all-to-all" => self.exchange(id, &operands, v),
-            "collective-permute" => self.leafwise(id, &operands, v, true, true, false),
-            "reduce" => self.reduce(id, &operands, v),
+            Opcode::ReduceScatter => self.leafwise(id, &operands, v, false, true, false),
+            Opcode::AllToAll | Opcode::RaggedAllToAll => self.exchange(id, &operands, v),
+            Opcode::CollectivePermute => self.leafwise(id, &operands, v, true, true, false),
+            Opcode::Reduce => self.reduce(id, &operands, v),
             _ => self.arrays(id, opcode, &operands, v),
         }
     }
@@ -205,7 +205,7 @@ impl Collector<'_, '_> {
                     self.same_data(v.nodes(o), v.nodes(p));
                 }
             }
-            if module.instruction(id).opcode == "async-start" {
+            if module.instruction(id).opcode == Opcode::AsyncStart {
                 // ((operands), result, contexts)
                 let result = v.element(id, 1);
                 self.root(c, result, v);
@@ -213,7 +213,7 @@ impl Collector<'_, '_> {
                 self.root(c, v.nodes(id), v);
             }
         }
-        if module.instruction(id).opcode == "async-start" {
+        if module.instruction(id).opcode == Opcode::AsyncStart {
             let mut at = v.element(id, 0);
             for &o in operands {
                 let n = v.nodes(o);
@@ -226,15 +226,21 @@ impl Collector<'_, '_> {
 
     fn async_step(&mut self, id: InstructionId, operands: &[InstructionId], v: &Values) {
         let Some(&o) = operands.first() else { return };
-        if self.program.module.instruction(id).opcode == "async-update" {
+        if self.program.module.instruction(id).opcode == Opcode::AsyncUpdate {
             self.same_data(v.nodes(o), v.nodes(id));
         } else {
             self.same_data(v.element(o, 1), v.nodes(id));
         }
     }
 
-    fn started(&mut self, id: InstructionId, opcode: &str, operands: &[InstructionId], v: &Values) {
-        let gathered = opcode == "all-gather-start";
+    fn started(
+        &mut self,
+        id: InstructionId,
+        opcode: Opcode,
+        operands: &[InstructionId],
+        v: &Values,
+    ) {
+        let gathered = opcode == Opcode::AllGatherStart;
         for (k, &o) in operands
             .iter()
             .enumerate()
@@ -309,7 +315,13 @@ impl Collector<'_, '_> {
     }
 
     /// Operations on arrays, with one array as the result.
-    fn arrays(&mut self, id: InstructionId, opcode: &str, operands: &[InstructionId], v: &Values) {
+    fn arrays(
+        &mut self,
+        id: InstructionId,
+        opcode: Opcode,
+        operands: &[InstructionId],
+        v: &Values,
+    ) {
         let raw = self.program.module.instruction(id).raw;
         let Some(out) = v.nodes(id).next() else {
             return;
@@ -322,27 +334,27 @@ impl Collector<'_, '_> {
             }
         }
         match opcode {
-            "convert" => {
+            Opcode::Convert => {
                 for n in inputs {
                     let same = v.element_type(n) == v.element_type(out);
                     self.link(n, out, DimensionMap::Same, true, same);
                 }
             }
-            "reshape" | "bitcast" => {
+            Opcode::Reshape | Opcode::Bitcast => {
                 if let (Some(&n), Some(&o)) = (inputs.first(), operands.first()) {
-                    let groups = self.regrouped(o, id, opcode == "bitcast");
+                    let groups = self.regrouped(o, id, opcode == Opcode::Bitcast);
                     let same = v.element_type(n) == v.element_type(out);
                     self.link(n, out, DimensionMap::Groups(groups), true, same);
                 }
             }
-            "transpose" => {
+            Opcode::Transpose => {
                 let pairs = self.dimension_list(id).into_iter().enumerate();
                 let pairs = pairs.filter_map(|(to, from)| pair(from, to)).collect();
                 if let Some(&n) = inputs.first() {
                     self.link(n, out, DimensionMap::Pairs(pairs), true, true);
                 }
             }
-            "broadcast" => {
+            Opcode::Broadcast => {
                 let pairs = self.dimension_list(id).into_iter().enumerate();
                 let pairs = pairs.filter_map(|(from, to)| pair(from, to)).collect();
                 if let Some(&n) = inputs.first() {
@@ -350,36 +362,40 @@ impl Collector<'_, '_> {
                     self.link(n, out, DimensionMap::Pairs(pairs), whole, whole);
                 }
             }
-            "slice" | "dynamic-slice" | "pad" | "reduce-window" | "select-and-scatter" => {
-                let moves = matches!(opcode, "slice" | "dynamic-slice" | "pad");
+            Opcode::Slice
+            | Opcode::DynamicSlice
+            | Opcode::Pad
+            | Opcode::ReduceWindow
+            | Opcode::SelectAndScatter => {
+                let moves = matches!(opcode, Opcode::Slice | Opcode::DynamicSlice | Opcode::Pad);
                 if let Some(&n) = inputs.first() {
-                    if opcode == "dynamic-slice" {
+                    if opcode == Opcode::DynamicSlice {
                         self.indexed.push((self.links.len(), id));
                     }
                     self.part(n, out, v, moves);
                 }
             }
-            "dynamic-update-slice" => {
+            Opcode::DynamicUpdateSlice => {
                 if let (Some(&whole), Some(&update)) = (inputs.first(), inputs.get(1)) {
                     self.link(whole, out, DimensionMap::Same, true, true);
                     self.part(out, update, v, true);
                 }
             }
-            "concatenate" => {
+            Opcode::Concatenate => {
                 for n in inputs {
                     self.link(n, out, DimensionMap::Same, true, true);
                 }
             }
-            "dot" => self.product(&inputs, out, &dot(raw, v, &inputs)),
-            "convolution" => {
+            Opcode::Dot => self.product(&inputs, out, &dot(raw, v, &inputs)),
+            Opcode::Convolution => {
                 let numbers = convolution(raw);
                 self.convolution(&inputs, out, &numbers, v);
             }
-            "gather" => {
+            Opcode::Gather => {
                 let pairs = gather(raw, v, &inputs, out);
                 self.product(&inputs, out, &pairs);
             }
-            "scatter" => {
+            Opcode::Scatter => {
                 if let (Some(&target), Some(&updates)) = (inputs.first(), inputs.last()) {
                     self.link(target, out, DimensionMap::Same, true, true);
                     for (a, b, pairs) in scatter(raw, v, &inputs) {
@@ -389,7 +405,7 @@ impl Collector<'_, '_> {
                     self.link(updates, out, DimensionMap::Unrelated, false, same);
                 }
             }
-            "custom-call" if self.joins(id, &inputs, out, v) => {
+            Opcode::CustomCall if self.joins(id, &inputs, out, v) => {
                 for n in inputs {
                     self.link(n, out, DimensionMap::Same, true, true);
                 }

@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 use super::base::Base;
 use super::effects::Effects;
 use super::scenario::Scenario;
-use crate::model::{AllocationKind, InstructionId};
+use crate::model::{AllocationKind, InstructionId, Opcode};
 
 /// Adds accumulators; returns how many and their bytes.
 pub(super) fn accumulators(
@@ -86,13 +86,22 @@ fn meets_batch(base: &Base<'_, '_>, effects: &Effects, argument: InstructionId) 
                 continue;
             }
             for out in base.values.nodes(u.user) {
-                if marked(out) && !matches!(opcode, "fusion" | "call" | "while" | "conditional") {
+                if marked(out)
+                    && !matches!(
+                        opcode,
+                        Opcode::Fusion | Opcode::Call | Opcode::While | Opcode::Conditional
+                    )
+                {
                     return true;
                 }
             }
             if matches!(
                 opcode,
-                "broadcast" | "all-gather" | "slice" | "dynamic-slice" | "reduce"
+                Opcode::Broadcast
+                    | Opcode::AllGather
+                    | Opcode::Slice
+                    | Opcode::DynamicSlice
+                    | Opcode::Reduce
             ) {
                 queue.extend(base.values.nodes(u.user));
             }
@@ -107,28 +116,28 @@ fn passes(base: &Base<'_, '_>, node: u32) -> bool {
     let i = base.values.instruction_of(node);
     matches!(
         base.program.module.instruction(i).opcode,
-        "parameter"
-            | "tuple"
-            | "get-tuple-element"
-            | "while"
-            | "fusion"
-            | "call"
-            | "convert"
-            | "copy"
-            | "copy-start"
-            | "copy-done"
-            | "bitcast"
-            | "reshape"
-            | "transpose"
-            | "dynamic-slice"
-            | "slice"
-            | "all-gather"
-            | "all-gather-start"
-            | "all-gather-done"
-            | "async-start"
-            | "async-done"
-            | "async-update"
-            | "optimization-barrier"
-            | "broadcast"
+        Opcode::Parameter
+            | Opcode::Tuple
+            | Opcode::GetTupleElement
+            | Opcode::While
+            | Opcode::Fusion
+            | Opcode::Call
+            | Opcode::Convert
+            | Opcode::Copy
+            | Opcode::CopyStart
+            | Opcode::CopyDone
+            | Opcode::Bitcast
+            | Opcode::Reshape
+            | Opcode::Transpose
+            | Opcode::DynamicSlice
+            | Opcode::Slice
+            | Opcode::AllGather
+            | Opcode::AllGatherStart
+            | Opcode::AllGatherDone
+            | Opcode::AsyncStart
+            | Opcode::AsyncDone
+            | Opcode::AsyncUpdate
+            | Opcode::OptBarrier
+            | Opcode::Broadcast
     )
 }

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::base::Base;
 use super::values::NodeId;
-use crate::model::{AllocationKind, BufferId};
+use crate::model::{AllocationKind, BufferId, Opcode};
 
 /// When an output's memory is written.
 #[derive(Debug, Clone)]
@@ -38,11 +38,11 @@ impl Writes {
             };
             let opcode = module.instruction(i).opcode;
             // A loop writes its result part by part, from before its first round on.
-            in_parts |= opcode == "while";
+            in_parts |= opcode == Opcode::While;
             // A bitcast or tuple writes nothing.
             if matches!(
                 opcode,
-                "bitcast" | "tuple" | "get-tuple-element" | "parameter"
+                Opcode::Bitcast | Opcode::Tuple | Opcode::GetTupleElement | Opcode::Parameter
             ) {
                 continue;
             }
@@ -114,13 +114,13 @@ fn places_in_result(base: &Base<'_, '_>) -> FxHashMap<NodeId, usize> {
             let i = module.instruction(at);
             let source = module.operands(at).first().copied();
             match (i.opcode, source) {
-                ("get-tuple-element", Some(s)) => {
+                (Opcode::GetTupleElement, Some(s)) => {
                     if let Some(n) = base.values.element(s, i.tuple_index as usize).next() {
                         out.entry(n).or_insert(place);
                     }
                     break;
                 }
-                ("bitcast", Some(s)) => at = s,
+                (Opcode::Bitcast, Some(s)) => at = s,
                 _ => break,
             }
         }

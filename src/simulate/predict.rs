@@ -10,7 +10,7 @@ use super::scenario::Scenario;
 use super::selector::plain_shape;
 use crate::analysis::maker_of_buffer;
 use crate::model::op_name::base_name;
-use crate::model::{AllocationKind, BufferId};
+use crate::model::{AllocationKind, BufferId, Opcode};
 
 /// How sure a prediction is, surest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -203,7 +203,7 @@ fn largest(base: &Base<'_, '_>, scenario: &Scenario, point: u32) -> Vec<LargeBuf
             base.assignment
                 .buffer(b)
                 .instruction
-                .is_some_and(|i| base.program.module.instruction(i).opcode == "parameter")
+                .is_some_and(|i| base.program.module.instruction(i).opcode == Opcode::Parameter)
         });
         out.push(named(
             base,

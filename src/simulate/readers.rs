@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 use super::base::Base;
 use super::values::NodeId;
 use crate::model::op_name::{phase, Phase};
-use crate::model::InstructionId;
+use crate::model::{InstructionId, Opcode};
 
 /// A reading of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,7 +37,7 @@ pub(super) fn readers(base: &Base<'_, '_>, node: NodeId) -> Vec<Reader> {
         for u in base.graph.uses(i) {
             let user = u.user;
             let into = match module.instruction(user).opcode {
-                "get-tuple-element" => {
+                Opcode::GetTupleElement => {
                     let index = module.instruction(user).tuple_index as usize;
                     let part = base.values.element(i, index);
                     if !part.contains(&node) {
@@ -45,20 +45,20 @@ pub(super) fn readers(base: &Base<'_, '_>, node: NodeId) -> Vec<Reader> {
                     }
                     Some(base.values.nodes(user).start + (node - part.start))
                 }
-                "tuple" => Some(base.values.element(user, u.operand as usize).start + offset),
-                "bitcast" | "copy" | "optimization-barrier" => {
+                Opcode::Tuple => Some(base.values.element(user, u.operand as usize).start + offset),
+                Opcode::Bitcast | Opcode::Copy | Opcode::OptBarrier => {
                     Some(base.values.nodes(user).start + offset)
                 }
                 // Destination, source, context.
-                "copy-start" => Some(base.values.nodes(user).start),
-                "copy-done" if offset == 0 => Some(base.values.nodes(user).start),
-                "copy-done" => continue,
-                "while" => {
+                Opcode::CopyStart => Some(base.values.nodes(user).start),
+                Opcode::CopyDone if offset == 0 => Some(base.values.nodes(user).start),
+                Opcode::CopyDone => continue,
+                Opcode::While => {
                     for &c in module.called(user) {
                         let parameter = module
                             .computation(c)
                             .instructions()
-                            .find(|&p| module.instruction(p).opcode == "parameter");
+                            .find(|&p| module.instruction(p).opcode == Opcode::Parameter);
                         if let Some(p) = parameter {
                             queue.push((base.values.nodes(p).start + offset, Some(user)));
                         }
@@ -93,7 +93,11 @@ pub(super) fn origin(base: &Base<'_, '_>, i: InstructionId) -> InstructionId {
     for _ in 0..8 {
         let passes = matches!(
             module.instruction(at).opcode,
-            "copy" | "copy-start" | "copy-done" | "bitcast" | "get-tuple-element"
+            Opcode::Copy
+                | Opcode::CopyStart
+                | Opcode::CopyDone
+                | Opcode::Bitcast
+                | Opcode::GetTupleElement
         );
         match module.operands(at).first() {
             Some(&o) if passes => at = o,

@@ -106,7 +106,7 @@ pub fn select(program: &Program<'_>, findings: &[Finding], text: &str) -> Select
         (
             MatchedBy::Opcode,
             ids()
-                .filter(|&i| module.instruction(i).opcode == text)
+                .filter(|&i| module.instruction(i).opcode_name() == text)
                 .collect(),
         ),
         (

@@ -12,7 +12,7 @@ use super::split::{axis_named, divides, follow, Spread};
 use super::values::NodeId;
 use crate::analysis::Finding;
 use crate::error::{Error, Result};
-use crate::model::BufferId;
+use crate::model::{BufferId, Opcode};
 
 /// What to split.
 pub(super) struct Chosen<'c> {
@@ -60,7 +60,7 @@ pub(super) fn shard(
     let of_argument = |n: &NodeId| {
         let i = base.values.instruction_of(*n);
         let i = base.program.module.instruction(i);
-        i.opcode == "parameter" && chosen.arguments.contains(&i.parameter_number)
+        i.opcode == Opcode::Parameter && chosen.arguments.contains(&i.parameter_number)
     };
     let weights = seeds.nodes.iter().any(of_argument);
     let mut split = follow(base, &spread, &seeds.nodes, ways, !weights);

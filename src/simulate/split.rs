@@ -12,7 +12,7 @@ use super::effects::{gcd, Effects};
 use super::scenario::Scenario;
 use super::values::NodeId;
 use crate::analysis::{DeviceClassesId, Replication};
-use crate::model::{ComputationId, InstructionId, MeshAxis};
+use crate::model::{ComputationId, InstructionId, MeshAxis, Opcode};
 
 /// How many ways a tensor is split, and the seed it was reached from.
 pub(super) type Split = FxHashMap<NodeId, (u64, NodeId)>;
@@ -75,7 +75,7 @@ fn is_summand(base: &Base<'_, '_>, node: NodeId, other: NodeId) -> bool {
     let sum = base.values.instruction_of(node);
     matches!(
         module.instruction(sum).opcode,
-        "all-reduce" | "all-reduce-start"
+        Opcode::AllReduce | Opcode::AllReduceStart
     ) && module
         .operands(sum)
         .contains(&base.values.instruction_of(other))
@@ -148,7 +148,10 @@ pub(super) fn transients(base: &Base<'_, '_>, effects: &Effects, scenario: &mut 
     let mut gathered: BTreeMap<(NodeId, ComputationId), (u32, u32, u64)> = BTreeMap::new();
     let mut whole_results: Vec<(u32, u64)> = Vec::new();
     for i in (0..module.instructions.len() as u32).map(InstructionId) {
-        if !matches!(module.instruction(i).opcode, "dot" | "convolution") {
+        if !matches!(
+            module.instruction(i).opcode,
+            Opcode::Dot | Opcode::Convolution
+        ) {
             continue;
         }
         let Some(around) = base.scheduled(i) else {

@@ -18,7 +18,7 @@ use super::propagate::Marks;
 use super::readers::{is_backward, readers};
 use super::scenario::Scenario;
 use super::values::NodeId;
-use crate::model::{ComputationId, InstructionId};
+use crate::model::{ComputationId, InstructionId, Opcode};
 
 struct Stack {
     slot: usize,
@@ -79,7 +79,7 @@ fn find(base: &Base<'_, '_>, scope: &str) -> Vec<Stack> {
         let held = s.names.iter().filter_map(|&b| base.content(b));
         for (node, shape) in held {
             let forward = base.values.instruction_of(node);
-            if module.instruction(forward).opcode != "while" || shape.dimensions.len() < 2 {
+            if module.instruction(forward).opcode != Opcode::While || shape.dimensions.len() < 2 {
                 continue;
             }
             let mut found: Option<Stack> = None;
@@ -283,7 +283,7 @@ fn body_start(base: &Base<'_, '_>, of: InstructionId) -> u32 {
 fn body_parameter(base: &Base<'_, '_>, body: ComputationId) -> Option<InstructionId> {
     let module = &base.program.module;
     let mut all = module.computation(body).instructions();
-    all.find(|&i| module.instruction(i).opcode == "parameter")
+    all.find(|&i| module.instruction(i).opcode == Opcode::Parameter)
 }
 
 /// Leaves that a loop changes as a whole from round to round (neither invariant nor stacked):
@@ -305,7 +305,7 @@ fn carried_values(base: &Base<'_, '_>, of: InstructionId, stacks: &[Stack]) -> V
         let node = base.values.nodes(parameter).start + leaf;
         let dimensions = base.values.dimensions(node);
         let count = dimensions.iter().fold(1u64, |a, &d| a.saturating_mul(d));
-        let invariant = module.instruction(o).opcode == "get-tuple-element"
+        let invariant = module.instruction(o).opcode == Opcode::GetTupleElement
             && module.operands(o).first() == Some(&parameter)
             && module.instruction(o).tuple_index as usize == k;
         let whole = base.values.nodes(of).start + leaf;
@@ -350,7 +350,10 @@ impl Classes {
                         next += 1;
                     }
                 }
-                if matches!(module.instruction(i).opcode, "dot" | "convolution") {
+                if matches!(
+                    module.instruction(i).opcode,
+                    Opcode::Dot | Opcode::Convolution
+                ) {
                     if let Some(&c) = base.values.nodes(i).next().and_then(|n| out.class.get(&n)) {
                         *out.products.entry(c).or_default() += 1;
                     }
@@ -432,7 +435,7 @@ impl Classes {
                     // written into it.
                     let other = if l.a == node { l.b } else { l.a };
                     let i = module.instruction(base.values.instruction_of(other));
-                    let writes = i.opcode == "dynamic-update-slice";
+                    let writes = i.opcode == Opcode::DynamicUpdateSlice;
                     let forward = l.a == node || writes;
                     if forward && (writes || passes(i.opcode)) && self.class.contains_key(&other) {
                         queue.push(other);
@@ -444,20 +447,20 @@ impl Classes {
     }
 }
 
-fn passes(opcode: &str) -> bool {
+fn passes(opcode: Opcode) -> bool {
     matches!(
         opcode,
-        "parameter"
-            | "tuple"
-            | "get-tuple-element"
-            | "fusion"
-            | "bitcast"
-            | "reshape"
-            | "copy"
-            | "copy-start"
-            | "copy-done"
-            | "transpose"
-            | "optimization-barrier"
+        Opcode::Parameter
+            | Opcode::Tuple
+            | Opcode::GetTupleElement
+            | Opcode::Fusion
+            | Opcode::Bitcast
+            | Opcode::Reshape
+            | Opcode::Copy
+            | Opcode::CopyStart
+            | Opcode::CopyDone
+            | Opcode::Transpose
+            | Opcode::OptBarrier
     )
 }
 
@@ -473,7 +476,7 @@ fn with_fusions(base: &Base<'_, '_>, body: ComputationId) -> FxHashSet<Computati
         for i in module.computation(c).instructions() {
             if matches!(
                 module.instruction(i).opcode,
-                "fusion" | "call" | "async-start"
+                Opcode::Fusion | Opcode::Call | Opcode::AsyncStart
             ) {
                 queue.extend(module.called(i));
             }

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 
 use super::classes::{DeviceClasses, DeviceClassesId};
 use crate::decode::{Attributes, CollectiveGroups};
-use crate::model::HloInstruction;
+use crate::model::{HloInstruction, Opcode};
 
 /// A function from partitions to partitions; position in [`Transforms`]. 0 is the identity.
 pub(super) type TransformId = u32;
@@ -93,12 +93,12 @@ impl<'a> Transforms<'a> {
     }
 
     /// The function of a collective instruction. `opcode` without `-start`.
-    pub(super) fn of(&mut self, opcode: &str, i: &HloInstruction<'a>) -> TransformId {
+    pub(super) fn of(&mut self, opcode: Opcode, i: &HloInstruction<'a>) -> TransformId {
         let name = match opcode {
-            "all-gather" | "all-reduce" => "gather",
-            "reduce-scatter" | "all-to-all" => "scatter",
-            "collective-broadcast" => "broadcast",
-            "collective-permute" => "permute",
+            Opcode::AllGather | Opcode::AllReduce => "gather",
+            Opcode::ReduceScatter | Opcode::AllToAll => "scatter",
+            Opcode::CollectiveBroadcast => "broadcast",
+            Opcode::CollectivePermute => "permute",
             _ => return Self::OWN,
         };
         let a = i.attributes();
@@ -289,8 +289,11 @@ fn gathered(
     classes.of_keys(&keys)
 }
 
-fn id_kind(opcode: &str, a: &Attributes<'_>) -> IdKind {
-    let has_flag = matches!(opcode, "all-gather" | "all-reduce" | "reduce-scatter");
+fn id_kind(opcode: Opcode, a: &Attributes<'_>) -> IdKind {
+    let has_flag = matches!(
+        opcode,
+        Opcode::AllGather | Opcode::AllReduce | Opcode::ReduceScatter
+    );
     match (a.channel_id > 0, a.use_global_device_ids) {
         (false, _) => IdKind::Replica,
         (true, true) => IdKind::Flattened,

@@ -100,7 +100,7 @@ impl Builder<'_, '_> {
             .operands(i)
             .iter()
             .copied()
-            .filter(|&o| super::flow::is_collective(module.instruction(o).opcode))
+            .filter(|&o| module.instruction(o).opcode.is_collective())
             .collect();
         let [collective] = collectives[..] else {
             return self.unknown(i);

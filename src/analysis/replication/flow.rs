@@ -2,126 +2,7 @@
 //! not known to be a pure function of its operands makes something of its own on every device.
 
 use super::graph::{Builder, Nodes};
-use crate::model::{ComputationId, InstructionId};
-
-/// Whether devices exchange data in it.
-pub(super) fn is_collective(opcode: &str) -> bool {
-    let op = opcode.strip_suffix("-start").unwrap_or(opcode);
-    matches!(
-        op,
-        "all-gather"
-            | "all-reduce"
-            | "reduce-scatter"
-            | "all-to-all"
-            | "ragged-all-to-all"
-            | "collective-permute"
-            | "collective-broadcast"
-    )
-}
-
-/// Whether the result depends on the operands alone, the same way on every device.
-fn is_pure(opcode: &str) -> bool {
-    matches!(
-        opcode,
-        "abs"
-            | "acos"
-            | "acosh"
-            | "add"
-            | "add-dependency"
-            | "after-all"
-            | "and"
-            | "asin"
-            | "asinh"
-            | "atan2"
-            | "atanh"
-            | "batch-norm-grad"
-            | "batch-norm-inference"
-            | "batch-norm-training"
-            | "bitcast"
-            | "bitcast-convert"
-            | "broadcast"
-            | "cbrt"
-            | "ceil"
-            | "cholesky"
-            | "clamp"
-            | "compare"
-            | "complex"
-            | "concatenate"
-            | "convert"
-            | "convolution"
-            | "copy"
-            | "copy-done"
-            | "copy-start"
-            | "cosh"
-            | "cosine"
-            | "count-leading-zeros"
-            | "divide"
-            | "domain"
-            | "dot"
-            | "dynamic-reshape"
-            | "dynamic-slice"
-            | "dynamic-update-slice"
-            | "erf"
-            | "exponential"
-            | "exponential-minus-one"
-            | "fft"
-            | "floor"
-            | "gather"
-            | "get-dimension-size"
-            | "imag"
-            | "is-finite"
-            | "log"
-            | "log-plus-one"
-            | "logistic"
-            | "map"
-            | "maximum"
-            | "minimum"
-            | "mulhi"
-            | "multiply"
-            | "negate"
-            | "not"
-            | "or"
-            | "pad"
-            | "popcnt"
-            | "power"
-            | "ragged-dot"
-            | "real"
-            | "reduce"
-            | "reduce-precision"
-            | "reduce-window"
-            | "remainder"
-            | "reshape"
-            | "reverse"
-            | "rng-bit-generator"
-            | "round-nearest-afz"
-            | "round-nearest-even"
-            | "rsqrt"
-            | "scaled-dot"
-            | "scatter"
-            | "select"
-            | "select-and-scatter"
-            | "send"
-            | "send-done"
-            | "set-dimension-size"
-            | "shift-left"
-            | "shift-right-arithmetic"
-            | "shift-right-logical"
-            | "sign"
-            | "sine"
-            | "sinh"
-            | "slice"
-            | "sort"
-            | "sqrt"
-            | "stochastic-convert"
-            | "subtract"
-            | "tan"
-            | "tanh"
-            | "topk"
-            | "transpose"
-            | "triangular-solve"
-            | "xor"
-    )
-}
+use crate::model::{ComputationId, InstructionId, Opcode};
 
 impl Builder<'_, '_> {
     /// Adds all edges of the module.
@@ -138,35 +19,39 @@ impl Builder<'_, '_> {
         let operands = module.operands(i);
         let called = module.called(i);
         match inst.opcode {
-            "parameter" | "constant" | "iota" => {}
-            "partition-id" | "replica-id" => {} // seeded by number, see `known`
-            "tuple" => self.tuple(i),
-            "get-tuple-element" => {
+            Opcode::Parameter | Opcode::Constant | Opcode::Iota => {}
+            Opcode::PartitionId | Opcode::ReplicaId => {} // seeded by number, see `known`
+            Opcode::Tuple => self.tuple(i),
+            Opcode::GetTupleElement => {
                 let to = self.graph.nodes(i);
                 let from = operands
                     .first()
                     .and_then(|&o| self.graph.element(o, inst.tuple_index));
                 self.copy_or_own(from, to);
             }
-            "opt-barrier" | "optimization-barrier" | "copy" | "add-dependency" | "domain"
+            Opcode::OptBarrier
+            | Opcode::OptBarrier
+            | Opcode::Copy
+            | Opcode::AddDependency
+            | Opcode::Domain
                 if !operands.is_empty() =>
             {
                 let from = operands.first().map(|&o| self.graph.nodes(o));
                 self.copy_or_own(from, self.graph.nodes(i));
             }
-            "fusion" | "call" => match called {
+            Opcode::Fusion | Opcode::Call => match called {
                 [c] => self.run(i, *c),
                 _ => self.unknown(i),
             },
-            "while" => self.while_loop(i),
-            "conditional" => self.conditional(i),
-            "async-start" | "async-update" | "async-done" => self.asynchronous(i),
-            "custom-call" => self.custom_call(i),
-            op if is_collective(op) => self.collective(i),
-            "all-gather-done" => self.done_of_pair(i, true),
-            "all-reduce-done" => self.done_of_pair(i, false),
-            "collective-permute-done" => self.done_of_pair(i, true),
-            op if is_pure(op) && !called.iter().any(|&c| self.computations.varies(c)) => {
+            Opcode::While => self.while_loop(i),
+            Opcode::Conditional => self.conditional(i),
+            Opcode::AsyncStart | Opcode::AsyncUpdate | Opcode::AsyncDone => self.asynchronous(i),
+            Opcode::CustomCall => self.custom_call(i),
+            op if op.is_collective() => self.collective(i),
+            Opcode::AllGatherDone => self.done_of_pair(i, true),
+            Opcode::AllReduceDone => self.done_of_pair(i, false),
+            Opcode::CollectivePermuteDone => self.done_of_pair(i, true),
+            op if op.is_pure() && !called.iter().any(|&c| self.computations.varies(c)) => {
                 self.graph.generic(module, i);
             }
             _ => self.unknown(i),
@@ -287,7 +172,7 @@ impl Builder<'_, '_> {
     fn asynchronous(&mut self, i: InstructionId) {
         let module = self.module;
         let operands = module.operands(i);
-        let is_start = module.instruction(i).opcode == "async-start";
+        let is_start = module.instruction(i).opcode == Opcode::AsyncStart;
         let named = module.called(i).first().copied();
         let c = match operands.first() {
             Some(o) if !is_start => named.or_else(|| self.async_of.get(o).copied()),
@@ -309,7 +194,7 @@ impl Builder<'_, '_> {
         self.enter(i, c);
         let root = module.computation(c).root.map(|r| self.graph.nodes(r));
         let to = self.graph.nodes(i);
-        if module.instruction(i).opcode == "async-done" {
+        if module.instruction(i).opcode == Opcode::AsyncDone {
             return self.copy_or_own(root, to);
         }
         // Contexts, and whatever does not fit, are unknown; operands and result are not.
@@ -353,12 +238,12 @@ impl Builder<'_, '_> {
     fn collective(&mut self, i: InstructionId) {
         let inst = *self.module.instruction(i);
         let operands = self.module.operands(i);
-        let op = inst.opcode.strip_suffix("-start").unwrap_or(inst.opcode);
-        let is_start = op.len() != inst.opcode.len();
+        let op = inst.opcode.synchronous();
+        let is_start = inst.opcode.is_start();
         let t = self.transforms.of(op, &inst);
         let all = self.graph.nodes(i);
         let n = operands.len() as u32;
-        let hands_out_operands = is_start && op != "all-reduce";
+        let hands_out_operands = is_start && op != Opcode::AllReduce;
         let to = if hands_out_operands {
             all.part(n, n.saturating_mul(2))
         } else {
@@ -366,9 +251,9 @@ impl Builder<'_, '_> {
         };
         let arrays = operands.iter().all(|&o| self.graph.nodes(o).count == 1);
         // Permutes with more operands write into a buffer that is given too.
-        let plain = op != "collective-permute" || n == 1;
+        let plain = op != Opcode::CollectivePermute || n == 1;
         match to {
-            Some(to) if arrays && plain && n > 0 && !(op == "all-to-all" && n > 1) => {
+            Some(to) if arrays && plain && n > 0 && !(op == Opcode::AllToAll && n > 1) => {
                 self.unknown(i);
                 if hands_out_operands {
                     if let Some(part) = all.part(0, n) {
@@ -386,7 +271,7 @@ impl Builder<'_, '_> {
                 }
             }
             // One result a group member, each made from a part of every operand.
-            Some(_) if op == "all-to-all" && !is_start && arrays && n > 1 => {
+            Some(_) if op == Opcode::AllToAll && !is_start && arrays && n > 1 => {
                 let inlet = self.graph.inlet(i);
                 for &o in operands {
                     let from = self.graph.outlet(o);

@@ -11,7 +11,7 @@ use rustc_hash::FxHashSet;
 use super::classes::{DeviceClasses, DeviceClassesId};
 use super::collectives::{TransformId, Transforms};
 use super::leaves::element_offsets;
-use crate::model::{ComputationId, HloModule, InstructionId};
+use crate::model::{ComputationId, HloModule, InstructionId, Opcode};
 
 /// Nodes and edges.
 #[derive(Debug, Default)]
@@ -230,16 +230,16 @@ impl Computations {
             for i in c.instructions() {
                 let inst = module.instruction(i);
                 match inst.opcode {
-                    "parameter" => parameters.push((inst.parameter_number, i)),
-                    "partition-id"
-                    | "replica-id"
-                    | "rng"
-                    | "rng-get-and-update-state"
-                    | "infeed"
-                    | "recv"
-                    | "recv-done"
-                    | "custom-call" => varies = true,
-                    op if super::flow::is_collective(op) => varies = true,
+                    Opcode::Parameter => parameters.push((inst.parameter_number, i)),
+                    Opcode::PartitionId
+                    | Opcode::ReplicaId
+                    | Opcode::Rng
+                    | Opcode::RngGetAndUpdateState
+                    | Opcode::Infeed
+                    | Opcode::Recv
+                    | Opcode::RecvDone
+                    | Opcode::CustomCall => varies = true,
+                    op if op.is_collective() => varies = true,
                     _ => {}
                 }
                 // Callees come first in a file; one that does not is not looked into.

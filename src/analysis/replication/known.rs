@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::graph::{Builder, Nodes};
 use crate::decode::wire::{fields, numbers, Value};
-use crate::model::{ComputationId, ElementType, InstructionId};
+use crate::model::{ComputationId, ElementType, InstructionId, Opcode};
 
 /// Calls nested deeper than this are not looked into.
 const MAX_DEPTH: u32 = 128;
@@ -43,7 +43,7 @@ impl Builder<'_, '_> {
         let varying = module
             .instructions
             .iter()
-            .any(|i| matches!(i.opcode, "partition-id" | "replica-id"));
+            .any(|i| matches!(i.opcode, Opcode::PartitionId | Opcode::ReplicaId));
         let Some(entry) = module.entry.filter(|_| varying) else {
             return Vec::new();
         };
@@ -136,20 +136,20 @@ impl Evaluator {
         let called = b.module.called(i);
         let to = b.graph.nodes(i);
         match inst.opcode {
-            "partition-id" => {
+            Opcode::PartitionId => {
                 let ids = (0..self.devices).map(|d| (d % self.partitions.max(1)) as i64);
                 self.keep(to.from, Known::Device(ids.collect()));
             }
-            "replica-id" => {
+            Opcode::ReplicaId => {
                 let ids = (0..self.devices).map(|d| (d / self.partitions.max(1)) as i64);
                 self.keep(to.from, Known::Device(ids.collect()));
             }
-            "constant" => {
+            Opcode::Constant => {
                 if let Some(t) = table(b, i, self.devices) {
                     self.keep(to.from, Known::Table(t.into()));
                 }
             }
-            "fusion" | "call" => {
+            Opcode::Fusion | Opcode::Call => {
                 if let [c] = called {
                     self.computation(b, *c, operands, depth + 1);
                     if self.callers.get(c.index()) == Some(&1) {
@@ -159,19 +159,23 @@ impl Evaluator {
                     }
                 }
             }
-            "while" | "conditional" | "async-start" | "async-update" | "async-done" => {
+            Opcode::While
+            | Opcode::Conditional
+            | Opcode::AsyncStart
+            | Opcode::AsyncUpdate
+            | Opcode::AsyncDone => {
                 for &c in called {
                     self.computation(b, c, &[], depth + 1);
                 }
             }
-            "tuple" => {
+            Opcode::Tuple => {
                 for (k, &o) in operands.iter().enumerate() {
                     if let Some(part) = b.graph.element(i, k as u32) {
                         self.copy(b.graph.nodes(o), part);
                     }
                 }
             }
-            "get-tuple-element" => {
+            Opcode::GetTupleElement => {
                 let element = operands
                     .first()
                     .and_then(|&o| b.graph.element(o, inst.tuple_index));
@@ -179,7 +183,7 @@ impl Evaluator {
                     self.copy(from, to);
                 }
             }
-            "copy-start" | "copy-done" => {
+            Opcode::CopyStart | Opcode::CopyDone => {
                 if let Some(v) = operands.first().and_then(|&o| self.of(b, o)).cloned() {
                     self.keep(to.from, v);
                 }
@@ -204,14 +208,16 @@ impl Evaluator {
         if known.is_empty() || !is_integer(ty) {
             return None;
         }
-        if let (Known::Table(t), "copy" | "bitcast" | "reshape") = (known.first()?, op) {
+        if let (Known::Table(t), Opcode::Copy | Opcode::Bitcast | Opcode::Reshape) =
+            (known.first()?, op)
+        {
             let kept = shape.element_count() == t.len() as u64 && same_type(b, operands, ty);
             return kept.then(|| Known::Table(t.clone()));
         }
         if shape.element_count() != 1 || !known.iter().any(|k| matches!(k, Known::Device(_))) {
             return None;
         }
-        if op == "dynamic-slice" {
+        if op == Opcode::DynamicSlice {
             let [Known::Table(t), Known::Device(at)] = known[..] else {
                 return None;
             };
@@ -220,7 +226,7 @@ impl Evaluator {
             return Some(Known::Device(at.iter().map(pick).collect::<Option<_>>()?));
         }
         // Mixed types would need a conversion that is not spelled out.
-        if op != "convert" && !same_type(b, operands, ty) {
+        if op != Opcode::Convert && !same_type(b, operands, ty) {
             return None;
         }
         let value = |k: usize, device: usize| match known.get(k)? {
@@ -232,8 +238,15 @@ impl Evaluator {
             .map(|d| {
                 let x = value(0, d)?;
                 let out = match (op, known.len()) {
-                    ("copy" | "bitcast" | "reshape" | "broadcast" | "convert", 1) => x.into(),
-                    ("clamp", 3) => i128::from(value(1, d)?.max(x).min(value(2, d)?)),
+                    (
+                        Opcode::Copy
+                        | Opcode::Bitcast
+                        | Opcode::Reshape
+                        | Opcode::Broadcast
+                        | Opcode::Convert,
+                        1,
+                    ) => x.into(),
+                    (Opcode::Clamp, 3) => i128::from(value(1, d)?.max(x).min(value(2, d)?)),
                     (_, 2) => binary(op, x, value(1, d)?)?,
                     _ => return None,
                 };
@@ -244,22 +257,22 @@ impl Evaluator {
     }
 }
 
-fn binary(op: &str, x: i64, y: i64) -> Option<i128> {
+fn binary(op: Opcode, x: i64, y: i64) -> Option<i128> {
     let (a, b) = (i128::from(x), i128::from(y));
     Some(match op {
-        "add" => a + b,
-        "subtract" => a - b,
-        "multiply" => a * b,
-        "divide" => a.checked_div(b)?,
-        "remainder" => a.checked_rem(b)?,
-        "and" => a & b,
-        "or" => a | b,
-        "xor" => a ^ b,
-        "maximum" => a.max(b),
-        "minimum" => a.min(b),
-        "shift-left" if (0..32).contains(&b) => a << b,
-        "shift-right-logical" if (0..32).contains(&b) && a >= 0 => a >> b,
-        "shift-right-arithmetic" if (0..32).contains(&b) => a >> b,
+        Opcode::Add => a + b,
+        Opcode::Subtract => a - b,
+        Opcode::Multiply => a * b,
+        Opcode::Divide => a.checked_div(b)?,
+        Opcode::Remainder => a.checked_rem(b)?,
+        Opcode::And => a & b,
+        Opcode::Or => a | b,
+        Opcode::Xor => a ^ b,
+        Opcode::Maximum => a.max(b),
+        Opcode::Minimum => a.min(b),
+        Opcode::ShiftLeft if (0..32).contains(&b) => a << b,
+        Opcode::ShiftRightLogical if (0..32).contains(&b) && a >= 0 => a >> b,
+        Opcode::ShiftRightArithmetic if (0..32).contains(&b) => a >> b,
         _ => return None,
     })
 }
