@@ -7,8 +7,9 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::context::Context;
 use super::evidence::{buffer_ids, counted, matters, place, shortened};
-use super::finding::{Context, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
+use super::finding::{Finding, FindingKind, FindingSeverity, Safety, SavingKind};
 use super::flow::{reads_of, Path};
 use super::graph::{Graph, ProgramPoints};
 use super::kept::{compiler_recomputes, product_bytes, waists};

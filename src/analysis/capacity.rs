@@ -1,6 +1,7 @@
 //! Whether the program fits its device: what must fit against the memory there is.
 
-use super::finding::{Context, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
+use super::context::Context;
+use super::finding::{Finding, FindingKind, FindingSeverity, Safety, SavingKind};
 use crate::model::MemorySpace;
 use crate::units;
 

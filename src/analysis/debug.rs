@@ -8,8 +8,9 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::bound::peak_without;
+use super::context::Context;
 use super::evidence::{buffer_ids, buffer_line, matters, place, shortened};
-use super::finding::{Context, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
+use super::finding::{Finding, FindingKind, FindingSeverity, Safety, SavingKind};
 use super::flow::{reads_of, Path};
 use super::graph::Graph;
 use super::peak::PeakBuffer;

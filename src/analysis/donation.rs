@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-use super::finding::Context;
+use super::context::Context;
 use super::flow::{names_of, reads_of, Path, Read, Reads};
 use super::graph::Graph;
 use super::inplace::can_write_over;

@@ -1,9 +1,10 @@
 //! Donation pairs → findings: one per top-level argument, with what to write.
 
 use super::arguments::{argument_name, is_identifier, top_level, top_level_arguments};
+use super::context::Context;
 use super::donation::{donation_candidates, DonationPair};
 use super::evidence::{matters, shortened};
-use super::finding::{Context, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
+use super::finding::{Finding, FindingKind, FindingSeverity, Safety, SavingKind};
 use super::graph::Graph;
 use crate::units;
 

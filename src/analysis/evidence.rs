@@ -1,6 +1,6 @@
 //! Lines of evidence: names, sizes and source lines, written one way for all findings.
 
-use super::finding::Context;
+use super::context::Context;
 use super::peak::PeakBuffer;
 use crate::model::InstructionId;
 use crate::units;

@@ -5,9 +5,10 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::activations::activation_findings;
 use super::capacity::capacity_findings;
+use super::context::Context;
 use super::debug::debug_findings;
 use super::donation_finding::donation_findings;
-use super::finding::{Context, Finding, FindingKind, FindingSeverity};
+use super::finding::{Finding, FindingKind, FindingSeverity};
 use super::float32::float32_findings;
 use super::fragmentation::fragmentation_findings;
 use super::graph::Graph;

@@ -2,8 +2,9 @@
 
 use rustc_hash::FxHashSet;
 
+use super::context::Context;
 use super::evidence::{buffer_ids, buffer_line, counted, matters, shortened};
-use super::finding::{Context, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
+use super::finding::{Finding, FindingKind, FindingSeverity, Safety, SavingKind};
 use super::group::producer_of;
 use super::host::runs_on_cpu;
 use super::maker::{maker_of, maker_of_block};

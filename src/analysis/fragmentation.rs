@@ -1,7 +1,8 @@
 //! Memory lost between buffers: what the arena takes beyond what is alive at its fullest.
 
+use super::context::Context;
 use super::evidence::{buffer_ids, matters, place};
-use super::finding::{Context, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
+use super::finding::{Finding, FindingKind, FindingSeverity, Safety, SavingKind};
 use super::peak::PeakBuffer;
 use super::space::ArenaUsage;
 use crate::units;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-use super::finding::Context;
+use super::context::Context;
 use super::maker::{maker_of_block, maker_of_buffer};
 use super::peak::PeakBuffer;
 use super::rank::HeldRow;

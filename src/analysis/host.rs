@@ -1,6 +1,6 @@
 //! Memory of the host: whether a program has one apart from the device's, and what lives there.
 
-use super::finding::Context;
+use super::context::Context;
 use super::flow::{names_of, Path};
 use super::peak::PeakBuffer;
 use crate::model::{InstructionId, Opcode};

@@ -6,7 +6,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::finding::Context;
+use super::context::Context;
 use super::flow::reads_of;
 use super::graph::{Graph, ProgramPoints};
 use super::maker::maker_of;

@@ -1,8 +1,9 @@
 //! One buffer that takes a large part of the device, or of the peak: almost never a lack of
 //! capacity, usually a configuration to correct.
 
+use super::context::Context;
 use super::evidence::{buffer_line, file_name, matters};
-use super::finding::{Context, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
+use super::finding::{Finding, FindingKind, FindingSeverity, Safety, SavingKind};
 use super::group::{buffer_label, producer_of};
 use super::peak::PeakBuffer;
 use crate::model::AllocationKind;

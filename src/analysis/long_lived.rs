@@ -7,8 +7,9 @@
 use std::collections::BTreeSet;
 
 use super::bound::peak_without;
+use super::context::Context;
 use super::evidence::{buffer_ids, counted, matters, name, place, shortened};
-use super::finding::{Context, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
+use super::finding::{Finding, FindingKind, FindingSeverity, Safety, SavingKind};
 use super::flow::{reads_of, Path};
 use super::graph::{Graph, ProgramPoints};
 use super::host::{fetched_from_host, runs_on_cpu};

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::activations::{saved_activations, SavedActivation};
 use super::arguments::argument_name;
+use super::context::Context;
 use super::donation::donation_candidates;
-use super::finding::Context;
 use super::flow::{names_of, reads_of, Path};
 use super::graph::Graph;
 use super::maker::maker_of_block;

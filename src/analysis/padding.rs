@@ -3,7 +3,7 @@
 
 use std::cmp::Reverse;
 
-use super::finding::Context;
+use super::context::Context;
 use super::group::producer_of;
 use super::peak::PeakBuffer;
 use crate::model::{InstructionId, Opcode, PhysicalDimension, Program, Shape};

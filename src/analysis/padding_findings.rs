@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::finding::{Context, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
+use super::context::Context;
+use super::finding::{Finding, FindingKind, FindingSeverity, Safety, SavingKind};
 use super::group::BufferGroup;
 use super::padding::{PaddingRow, ShapeChange};
 use crate::model::Shape;

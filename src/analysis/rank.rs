@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::finding::Context;
+use super::context::Context;
 use super::group::{opcode, producer_of};
 use super::peak::PeakBuffer;
 use super::replay::range_names;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-use super::finding::Context;
+use super::context::Context;
 use super::group::{buffer_label, producer_of};
 use super::peak::PeakBuffer;
 use super::provenance::Provenance;

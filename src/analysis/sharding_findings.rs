@@ -5,7 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use super::finding::{Context, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
+use super::context::Context;
+use super::finding::{Finding, FindingKind, FindingSeverity, Safety, SavingKind};
 use super::redundancy::{replication_summary, RedundantRow, ReplicationSummary};
 use super::replication::{DeviceClassesId, Replication};
 use super::spec::SpecHints;

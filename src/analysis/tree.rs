@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::finding::Context;
+use super::context::Context;
 use super::group::buffer_label;
 use crate::model::op_name::scopes;
 use crate::model::AllocationKind;

@@ -6,8 +6,9 @@
 //! the same shape that is returned in its place.
 
 use super::arguments::{argument_name, top_level};
+use super::context::Context;
 use super::evidence::{buffer_line, matters, shortened};
-use super::finding::{Context, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
+use super::finding::{Finding, FindingKind, FindingSeverity, Safety, SavingKind};
 use super::flow::{names_of, reads_of, Path};
 use super::graph::Graph;
 use super::peak::PeakBuffer;

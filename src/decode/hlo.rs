@@ -2,9 +2,10 @@
 
 use super::assignment::decode_assignment;
 use super::module::decode_module;
+use super::shape::decode_shape_leaf;
 use super::wire::{fields, Value, WireResult};
 use crate::error::{Diagnostic, Severity};
-use crate::model::Program;
+use crate::model::{BufferId, Program, Shape};
 
 /// Which message a program's bytes are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,4 +101,16 @@ fn first_message(bytes: &[u8], number: u32) -> WireResult<&[u8]> {
         }
     }
     Ok(out)
+}
+
+impl<'a> Program<'a> {
+    /// Shape of what a logical buffer holds; `None` if the file does not say.
+    pub fn buffer_shape(&self, id: BufferId) -> Option<Shape> {
+        let assignment = self.assignment.as_ref()?;
+        let instruction = assignment.buffer(id).instruction?;
+        let bytes = self.module.instruction(instruction).shape;
+        decode_shape_leaf(bytes, assignment.shape_index(id))
+            .ok()
+            .flatten()
+    }
 }

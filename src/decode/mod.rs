@@ -15,7 +15,6 @@ mod xspace;
 pub use attributes::{Attributes, CollectiveGroups};
 pub use hlo::{decode_program, HloContainer};
 pub use module::decode_sequence;
-pub(crate) use module::find as find_wire_id;
 pub use shape::{decode_shape, decode_shape_leaf};
 pub use sharding::decode_sharding;
 pub use sniff::{sniff, FileKind};

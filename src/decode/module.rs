@@ -2,11 +2,12 @@
 
 use rustc_hash::FxHashMap;
 
+use super::shape::decode_shape;
 use super::wire::{fields, numbers, text, Value, WireError, WireResult};
 use crate::error::Diagnostic;
 use crate::model::{
     BufferDonor, ComputationId, HloComputation, HloInstruction, HloModule, InputOutputAlias,
-    InstructionId, Opcode, StackFrameIndex,
+    InstructionId, Opcode, Shape, StackFrameIndex,
 };
 
 /// Reads a module. References to instructions and computations that do not exist are left out
@@ -414,4 +415,32 @@ fn four_numbers(bytes: &[u8]) -> WireResult<[u32; 4]> {
         }
     }
     Ok(out)
+}
+
+impl HloModule<'_> {
+    /// Shape of an instruction's result; an empty shape if its bytes are damaged.
+    pub fn shape(&self, id: InstructionId) -> Shape {
+        decode_shape(self.instruction(id).shape).unwrap_or_default()
+    }
+
+    /// The instruction with this id on the wire.
+    pub fn find_wire_id(&self, wire_id: i64) -> Option<InstructionId> {
+        find(&self.by_wire_id, wire_id)
+    }
+
+    /// Instructions of a computation in scheduled order, or in file order where the module
+    /// carries no schedule for it (or one that does not fit).
+    pub fn sequence(&self, computation: ComputationId) -> Vec<InstructionId> {
+        let c = self.computation(computation);
+        let scheduled = self.schedule.get(&computation).and_then(|bytes| {
+            let ids = decode_sequence(bytes).ok()?;
+            let found: Vec<_> = ids
+                .iter()
+                .filter_map(|&id| self.find_wire_id(id))
+                .filter(|i| (c.first..c.end).contains(&i.0))
+                .collect();
+            (found.len() == c.instructions().count()).then_some(found)
+        });
+        scheduled.unwrap_or_else(|| c.instructions().collect())
+    }
 }

@@ -12,6 +12,7 @@ mod mesh;
 mod module;
 pub mod op_name;
 pub mod opcode;
+mod program;
 mod shape;
 mod sharding;
 mod stack;
@@ -25,35 +26,9 @@ pub use element::ElementType;
 pub use ids::{AllocationId, BufferId, ComputationId, InstructionId};
 pub(crate) use mesh::{product, transposed_iota};
 pub use mesh::{AxisRef, Mesh, MeshAxis, MAX_DEVICES};
-pub use module::{
-    BufferDonor, HloComputation, HloInstruction, HloModule, InputOutputAlias, SourceLine,
-};
+pub use module::{BufferDonor, HloComputation, HloInstruction, HloModule, InputOutputAlias};
 pub use opcode::Opcode;
+pub use program::Program;
 pub use shape::{Layout, PhysicalDimension, Shape};
 pub use sharding::{NamedSharding, Sharding, SubgroupKind, TileAssignment};
-pub use stack::StackFrameIndex;
-
-use crate::error::Diagnostic;
-
-/// One compiled (or only traced) program.
-#[derive(Debug, Default)]
-pub struct Program<'a> {
-    /// The module.
-    pub module: HloModule<'a>,
-    /// Where everything lies in memory; `None` in files written before buffer assignment.
-    pub assignment: Option<BufferAssignment<'a>>,
-    /// What was wrong with the file.
-    pub diagnostics: Vec<Diagnostic>,
-}
-
-impl<'a> Program<'a> {
-    /// Shape of what a logical buffer holds; `None` if the file does not say.
-    pub fn buffer_shape(&self, id: BufferId) -> Option<Shape> {
-        let assignment = self.assignment.as_ref()?;
-        let instruction = assignment.buffer(id).instruction?;
-        let bytes = self.module.instruction(instruction).shape;
-        crate::decode::decode_shape_leaf(bytes, assignment.shape_index(id))
-            .ok()
-            .flatten()
-    }
-}
+pub use stack::{SourceLine, StackFrameIndex};

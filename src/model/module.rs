@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::ids::{ComputationId, InstructionId};
 use super::shape::Shape;
+use super::stack::SourceLine;
 use super::stack::StackFrameIndex;
 
 /// An HLO module. Text is borrowed from the file.
@@ -125,15 +126,6 @@ pub struct BufferDonor {
     pub parameter_index: Vec<i64>,
 }
 
-/// A place in the user's code.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
-pub struct SourceLine {
-    /// File as recorded by the framework.
-    pub file: String,
-    /// 1-based line; 0 if unknown.
-    pub line: u32,
-}
-
 impl<'a> HloModule<'a> {
     /// The instruction with that handle. Handles come from this module, so it exists.
     pub fn instruction(&self, id: InstructionId) -> &HloInstruction<'a> {
@@ -182,16 +174,6 @@ impl<'a> HloModule<'a> {
         }
     }
 
-    /// Shape of an instruction's result; an empty shape if its bytes are damaged.
-    pub fn shape(&self, id: InstructionId) -> Shape {
-        crate::decode::decode_shape(self.instruction(id).shape).unwrap_or_default()
-    }
-
-    /// The instruction with this id on the wire.
-    pub fn find_wire_id(&self, wire_id: i64) -> Option<InstructionId> {
-        crate::decode::find_wire_id(&self.by_wire_id, wire_id)
-    }
-
     /// Entry parameters with their instruction, by parameter number.
     pub fn entry_parameters(&self) -> Vec<InstructionId> {
         let Some(entry) = self.entry else {
@@ -209,22 +191,6 @@ impl<'a> HloModule<'a> {
     /// Root of the entry computation.
     pub fn entry_root(&self) -> Option<InstructionId> {
         self.entry.and_then(|e| self.computation(e).root)
-    }
-
-    /// Instructions of a computation in scheduled order, or in file order where the module
-    /// carries no schedule for it (or one that does not fit).
-    pub fn sequence(&self, computation: ComputationId) -> Vec<InstructionId> {
-        let c = self.computation(computation);
-        let scheduled = self.schedule.get(&computation).and_then(|bytes| {
-            let ids = crate::decode::decode_sequence(bytes).ok()?;
-            let found: Vec<_> = ids
-                .iter()
-                .filter_map(|&id| self.find_wire_id(id))
-                .filter(|i| (c.first..c.end).contains(&i.0))
-                .collect();
-            (found.len() == c.instructions().count()).then_some(found)
-        });
-        scheduled.unwrap_or_else(|| c.instructions().collect())
     }
 
     /// Where the user's code made this instruction: the innermost frame of its stack, or the file

@@ -1,6 +1,13 @@
 //! The stack-frame index: from an instruction's frame number to the Python stack behind it.
 
-use super::module::SourceLine;
+/// A place in the user's code.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+pub struct SourceLine {
+    /// File as recorded by the framework.
+    pub file: String,
+    /// 1-based line; 0 if unknown.
+    pub line: u32,
+}
 
 /// Tables of frames, as stored. Every id is 1-based; 0 means none.
 #[derive(Debug, Clone, Default)]

@@ -23,7 +23,7 @@ use rustc_hash::FxHashMap;
 
 pub use classes::{DeviceClasses, DeviceClassesId};
 
-use super::finding::Context;
+use super::context::Context;
 use super::peak::PeakBuffer;
 use crate::decode::decode_sharding;
 use crate::error::Diagnostic;
