@@ -4,7 +4,7 @@
 use super::context::Context;
 use super::evidence::{buffer_line, file_name, matters};
 use super::finding::{Finding, FindingKind, FindingSeverity, Safety, SavingKind};
-use super::group::{buffer_label, producer_of};
+use super::labels::{buffer_label, producer_of};
 use super::peak::PeakBuffer;
 use crate::model::AllocationKind;
 use crate::units;

@@ -19,6 +19,7 @@ mod group;
 mod host;
 mod inplace;
 mod kept;
+mod labels;
 mod large_tensor;
 mod long_lived;
 mod maker;
@@ -53,7 +54,8 @@ pub use findings::all_findings;
 pub use float32::float32_findings;
 pub use fragmentation::fragmentation_findings;
 pub use graph::{runs, Graph, ProgramPoints, Use};
-pub use group::{buffer_groups, buffer_label, opcode, producer_of, BufferGroup, RangeLabels};
+pub use group::{buffer_groups, BufferGroup};
+pub use labels::{buffer_label, opcode, producer_of};
 pub use large_tensor::large_tensor_findings;
 pub use long_lived::long_lived_findings;
 pub use maker::{maker_of, maker_of_block, maker_of_buffer, Maker};
@@ -64,7 +66,8 @@ pub use padding::{
 pub use padding_findings::padding_findings;
 pub use peak::{peak_snapshot, PeakBuffer, PeakSnapshot};
 pub use rank::{
-    long_held, rank_by, rank_by_element_type, rank_by_opcode, rank_by_source, HeldRow, RankRow,
+    long_held, rank_by, rank_by_element_type, rank_by_opcode, rank_by_source, HeldRow, RangeLabels,
+    RankRow,
 };
 pub use redundancy::{replication_summary, RedundantRow, ReplicationSummary};
 pub use replay::{last_names, range_names, replay, LiveRange, Replay};

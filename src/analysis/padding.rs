@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 
 use super::context::Context;
-use super::group::producer_of;
+use super::labels::producer_of;
 use super::peak::PeakBuffer;
 use crate::model::{InstructionId, Opcode, PhysicalDimension, Program, Shape};
 

@@ -108,7 +108,7 @@ fn finding(
     }));
     evidence.push(format!("all padding at the peak: {}", units::bytes(total)));
     if let Some(s) =
-        super::group::producer_of(ctx, buffer).and_then(|i| ctx.program.module.source_of(i))
+        super::labels::producer_of(ctx, buffer).and_then(|i| ctx.program.module.source_of(i))
     {
         evidence.push(format!("made at {}:{}", s.file, s.line));
     }

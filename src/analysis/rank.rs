@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use rustc_hash::FxHashMap;
+
 use super::context::Context;
-use super::group::{opcode, producer_of};
+use super::labels::{buffer_label, label_of, opcode, producer_of};
+use super::maker::maker_of_buffer;
 use super::peak::PeakBuffer;
 use super::replay::range_names;
 use super::space::{ArenaUsage, SpaceUsage};
@@ -136,4 +139,42 @@ fn arena_names(
         shift += trace.events.len() as u32;
     }
     out
+}
+
+/// Names of live ranges: of what is alive at the peak the names that it has there.
+#[derive(Debug, Clone, Default)]
+pub struct RangeLabels {
+    at_peak: FxHashMap<(BufferId, u32), usize>,
+}
+
+impl RangeLabels {
+    /// Looks up the peak's blocks by canonical buffer and first point.
+    pub fn new(ctx: &Context<'_, '_>) -> Self {
+        let blocks = ctx.peak.buffers.iter().enumerate();
+        RangeLabels {
+            at_peak: blocks
+                .filter_map(|(i, b)| Some(((b.canonical?, b.live?.0), i)))
+                .collect(),
+        }
+    }
+
+    /// The buffer that stands for a range: at the peak the snapshot's, else the canonical one.
+    pub fn buffer(&self, ctx: &Context<'_, '_>, range: &HeldRow) -> BufferId {
+        let b = self.block(ctx, range).and_then(|b| b.buffer);
+        b.unwrap_or(range.buffer)
+    }
+
+    /// What people call a range's data (see [`buffer_label`]).
+    pub fn label(&self, ctx: &Context<'_, '_>, range: &HeldRow) -> String {
+        if let Some(b) = self.block(ctx, range) {
+            return buffer_label(ctx, b);
+        }
+        let made = maker_of_buffer(ctx.program, range.name).map(|m| m.instruction);
+        label_of(ctx.program, made)
+    }
+
+    fn block<'c>(&self, ctx: &Context<'c, '_>, range: &HeldRow) -> Option<&'c PeakBuffer> {
+        let &i = self.at_peak.get(&(range.buffer, range.start))?;
+        ctx.peak.buffers.get(i)
+    }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::context::Context;
-use super::group::{buffer_label, producer_of};
+use super::labels::{buffer_label, producer_of};
 use super::peak::PeakBuffer;
 use super::provenance::Provenance;
 use super::replication::{DeviceClassesId, Replication};

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::context::Context;
-use super::group::buffer_label;
+use super::labels::buffer_label;
 use crate::model::op_name::scopes;
 use crate::model::AllocationKind;
 

@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use super::args::{Format, ReportArgs};
-use super::run::warn;
-use super::sink::{self, Target};
+use super::sink::{self, warn, Target};
 use crate::error::{Error, Result};
 use crate::report::{
     clean, elide, load, render_csv, render_html, render_markdown, wrap, Inventory, Loaded,

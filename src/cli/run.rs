@@ -2,7 +2,7 @@
 
 use super::args::{terminal_width, Cli, Command, LsArgs, LsFormat, SummaryArgs};
 use super::{output, sink};
-use crate::error::{Diagnostic, Error, Result, Severity};
+use crate::error::{Error, Result};
 use crate::report::{inventory, load, render_terminal, Detail, TerminalOptions};
 use crate::source::Sources;
 
@@ -28,7 +28,7 @@ fn summary(args: SummaryArgs) -> Result<u8> {
     let sources = Sources::open(&args.input.paths)?;
     let loaded = load(&sources, &options)?;
     let report = loaded.report(&options);
-    warn(&report.diagnostics, args.print.quiet);
+    sink::warn(&report.diagnostics, args.print.quiet);
     let first = loaded.modules.first().and_then(|m| m.analysis.as_ref());
     let timeline = first.map(|a| a.usage.timeline()).unwrap_or_default();
     let text = render_terminal(
@@ -43,28 +43,6 @@ fn summary(args: SummaryArgs) -> Result<u8> {
     );
     sink::print(text.as_bytes())?;
     Ok(0)
-}
-
-/// Diagnostics go to standard error; notes stay in the JSON.
-pub(super) fn warn(diagnostics: &[Diagnostic], quiet: bool) {
-    if quiet {
-        return;
-    }
-    const SHOWN: usize = 20;
-    let worth: Vec<&Diagnostic> = diagnostics
-        .iter()
-        .filter(|d| d.severity != Severity::Note)
-        .collect();
-    for d in worth.iter().take(SHOWN) {
-        let path = d
-            .path
-            .as_ref()
-            .map_or_else(String::new, |p| format!("{p}: "));
-        sink::complain(&format!("{}: {path}{}", d.severity, d.message));
-    }
-    if worth.len() > SHOWN {
-        sink::complain(&format!("... and {} more warnings", worth.len() - SHOWN));
-    }
 }
 
 fn ls(args: LsArgs) -> Result<u8> {

@@ -4,7 +4,7 @@
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
+use crate::error::{Diagnostic, Error, Result, Severity};
 
 /// Writes the report to standard output. A closed pipe is reported as such.
 pub(super) fn print(bytes: &[u8]) -> Result<()> {
@@ -112,6 +112,28 @@ impl Error {
     /// Whether it says that nobody reads the output any more.
     pub(super) fn is_closed_pipe(&self) -> bool {
         matches!(self, Error::Output { source, .. } if source.kind() == ErrorKind::BrokenPipe)
+    }
+}
+
+/// Diagnostics go to standard error; notes stay in the JSON.
+pub(super) fn warn(diagnostics: &[Diagnostic], quiet: bool) {
+    if quiet {
+        return;
+    }
+    const SHOWN: usize = 20;
+    let worth: Vec<&Diagnostic> = diagnostics
+        .iter()
+        .filter(|d| d.severity != Severity::Note)
+        .collect();
+    for d in worth.iter().take(SHOWN) {
+        let path = d
+            .path
+            .as_ref()
+            .map_or_else(String::new, |p| format!("{p}: "));
+        complain(&format!("{}: {path}{}", d.severity, d.message));
+    }
+    if worth.len() > SHOWN {
+        complain(&format!("... and {} more warnings", worth.len() - SHOWN));
     }
 }
 

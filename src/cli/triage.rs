@@ -158,7 +158,7 @@ fn joined(report: &TriageReport, at: usize, with: &[PathBuf], args: &TriageArgs)
     };
     let sources = Sources::open(with)?;
     let loaded = load(&sources, &options)?;
-    super::run::warn(&loaded.diagnostics, args.quiet);
+    sink::warn(&loaded.diagnostics, args.quiet);
     if let Some(found) = join(r, &loaded, &options) {
         return Ok(Dump::Joined(at, Box::new(found)));
     }

@@ -1,7 +1,7 @@
 //! `xpeak whatif` and `xpeak plan`.
 
 use super::args::{size, PlanArgs, TriageFormat, WhatIfArgs};
-use super::{output, run, sink};
+use super::{output, sink};
 use crate::error::{Error, Result};
 use crate::report::{load, meshes_beside, Detail, Loaded, Options, Report};
 use crate::simulate::{self, Edit, PlanOptions, WhatIfChart, WhatIfOptions};
@@ -23,7 +23,7 @@ pub(super) fn whatif(args: WhatIfArgs) -> Result<u8> {
     let sources = Sources::open(&args.input.paths)?;
     let loaded = load(&sources, &options)?;
     let report = loaded.report(&options);
-    run::warn(&report.diagnostics, args.quiet);
+    sink::warn(&report.diagnostics, args.quiet);
     let capacity_bytes = report
         .device
         .hbm_capacity_bytes
@@ -63,7 +63,7 @@ pub(super) fn plan(args: PlanArgs) -> Result<u8> {
     let sources = Sources::open(&args.input.paths)?;
     let loaded = load(&sources, &options)?;
     let report = loaded.report(&options);
-    run::warn(&report.diagnostics, args.quiet);
+    sink::warn(&report.diagnostics, args.quiet);
     let Some(capacity_bytes) = report.device.hbm_capacity_bytes else {
         return Err(Error::usage(
             "plan: the device's memory is not known from this input",

@@ -6,7 +6,6 @@ use crate::model::Opcode;
 use rustc_hash::FxHashMap;
 
 use super::ids::{ComputationId, InstructionId};
-use super::shape::Shape;
 use super::stack::SourceLine;
 use super::stack::StackFrameIndex;
 

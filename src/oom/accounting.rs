@@ -8,7 +8,7 @@
 //! ```
 //! GB stays text: none of them says whether it is 10^9 or 2^30.
 
-use super::families::{base, Found};
+use super::found::{base, Found};
 use super::report::{Figure, Kind};
 use super::section::Squeezed;
 use super::size::parse_size;

@@ -1,7 +1,7 @@
 //! In: what the parsers found, in order. Out: one report a failure, repeats folded, derived
 //! values filled in.
 
-use super::families::Found;
+use super::found::Found;
 use super::gpu_line::DRIVER_NOTE;
 use super::report::{Kind, OomReport, TriageReport, Warning};
 use super::size::prints_as;

@@ -15,7 +15,7 @@
 //! With "The caller indicates that this is not a failure" it is none.
 
 use super::cursor::{lossy, rfind, Cursor};
-use super::families::{base, Found};
+use super::found::{base, Found};
 use super::lexer::is_bar;
 use super::report::{ChunkSize, ChunkStats, Kind, OomReport, Warning};
 use super::section::Squeezed;

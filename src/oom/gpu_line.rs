@@ -13,7 +13,7 @@
 //! ```
 
 use super::cursor::{lossy, Cursor};
-use super::families::{base, Found};
+use super::found::{base, Found};
 use super::report::{Kind, OomReport};
 use super::section::Squeezed;
 

@@ -7,7 +7,7 @@
 //! ```
 
 use super::cursor::{lossy, rfind, Cursor};
-use super::families::{base, Found};
+use super::found::{base, Found};
 use super::report::{Allocation, Kind};
 use super::section::Squeezed;
 use super::shape_text::ShapeText;

@@ -16,6 +16,7 @@ mod cursor;
 mod device;
 mod families;
 mod fast_exit;
+mod found;
 mod gpu_line;
 mod groups;
 mod lexer;

@@ -11,7 +11,7 @@
 //! ```
 
 use super::cursor::{lossy, rfind, Cursor};
-use super::families::{base, Found};
+use super::found::{base, Found};
 use super::report::Kind;
 use super::section::Squeezed;
 

@@ -8,7 +8,7 @@
 //! The hexadecimal size can be unset (all ones): the decimal one counts. Often cut after the shape.
 
 use super::cursor::{lossy, Cursor};
-use super::families::{base, Found};
+use super::found::{base, Found};
 use super::report::{Allocation, Kind};
 use super::section::Squeezed;
 use super::shape_text::ShapeText;

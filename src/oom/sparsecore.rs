@@ -8,7 +8,7 @@
 //! Values are words; their size in bytes depends on the memory and is not in the text.
 
 use super::cursor::Cursor;
-use super::families::{base, Found};
+use super::found::{base, Found};
 use super::report::Kind;
 use super::section::Squeezed;
 

@@ -6,7 +6,7 @@
 //! ```
 
 use super::cursor::Cursor;
-use super::families::{base, Found};
+use super::found::{base, Found};
 use super::report::Kind;
 use super::section::Squeezed;
 

@@ -18,7 +18,7 @@
 
 use super::blocks;
 use super::cursor::{find, lossy, Cursor};
-use super::families::{base, name_at, Found};
+use super::found::{base, name_at, Found};
 use super::look_alike;
 use super::report::{Kind, OomReport};
 use super::section::Squeezed;

@@ -7,7 +7,7 @@
 
 use super::blocks;
 use super::cursor::{lossy, Cursor};
-use super::families::{base, Found};
+use super::found::{base, Found};
 use super::report::{Kind, SpaceUsage};
 use super::section::Squeezed;
 use super::tpu_compile::tables;

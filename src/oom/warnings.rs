@@ -10,7 +10,7 @@
 //! ```
 
 use super::cursor::{lossy, Cursor};
-use super::families::Found;
+use super::found::Found;
 use super::report::Warning;
 use super::section::Squeezed;
 use super::shape_text::ShapeText;

@@ -1,7 +1,7 @@
 //! Adds to a space's report what needs the module's graph: replication, origins, findings.
 
 use super::build::{kind_name, rank_entries};
-use super::load::LoadedModule;
+use super::module::LoadedModule;
 use super::module::SpaceAnalysis;
 use super::schema::{ReplicationEntry, ReplicationRowEntry, SpaceReport, UnshardedEntry};
 use crate::analysis::{

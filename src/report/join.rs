@@ -3,11 +3,12 @@
 
 use serde::Serialize;
 
+use super::join_flags::{flags_in_force, FlagInForce};
 use super::join_steps::advice;
-use super::load::{Loaded, LoadedModule};
+use super::load::Loaded;
+use super::module::LoadedModule;
 use super::schema::{GroupEntry, SpaceReport};
 use super::Options;
-use crate::advise::catalogue::{Outcome, FLAGS};
 use crate::advise::Step;
 use crate::analysis::Finding;
 use crate::model::AllocationKind;
@@ -64,21 +65,6 @@ pub struct Reconciliation {
     pub dump_figure: &'static str,
     /// Whether they are the same to the last digit that the text prints.
     pub agrees: bool,
-}
-
-/// A flag of the catalogue and its value in the dump's flag file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct FlagInForce {
-    /// Name, without dashes.
-    pub name: &'static str,
-    /// Value in force.
-    pub value: String,
-    /// Documented suggestion.
-    pub suggested: &'static str,
-    /// What was measured on a 4-layer transformer; empty when nothing was.
-    pub measured: &'static str,
-    /// Whether the suggestion made that peak smaller, and is not in force already.
-    pub worth_trying: bool,
 }
 
 /// Groups that a joined report lists.
@@ -244,26 +230,4 @@ fn enrich(report: &OomReport, space: &SpaceReport) -> OomReport {
     out.output_bytes = out.output_bytes.or(Some(space.breakdown.output_bytes));
     out.temp_bytes = out.temp_bytes.or(Some(space.breakdown.temporary_bytes));
     out
-}
-
-/// Values of the catalogue's flags in a dump's flag file, in the catalogue's order.
-pub fn flags_in_force(flagfile: &[u8]) -> Vec<FlagInForce> {
-    let text = String::from_utf8_lossy(flagfile);
-    let values: std::collections::BTreeMap<&str, &str> = text
-        .lines()
-        .filter_map(|l| l.trim().trim_start_matches('-').split_once('='))
-        .collect();
-    FLAGS
-        .iter()
-        .filter_map(|f| {
-            let value = *values.get(f.name)?;
-            Some(FlagInForce {
-                name: f.name,
-                worth_trying: f.outcome == Outcome::Saved && value != f.suggested,
-                value: value.to_owned(),
-                suggested: f.suggested,
-                measured: f.measured,
-            })
-        })
-        .collect()
 }

@@ -4,7 +4,7 @@
 
 use std::cmp::Reverse;
 
-use super::join::FlagInForce;
+use super::join_flags::FlagInForce;
 use super::schema::SpaceReport;
 use crate::advise::catalogue::{Safety, INTERVENTIONS};
 use crate::advise::program_steps::CONFIGURATION;

@@ -3,14 +3,15 @@
 
 use super::build::{shapes_only, space_report, space_totals};
 use super::enrich::enrich;
+use super::module::LoadedModule;
 use super::module::SpaceAnalysis;
 use super::schema::{DeviceEntry, ModuleReport, Report, Tool, SCHEMA_VERSION};
 use crate::analysis::space_usage;
 use crate::decode::{damaged, decode_program};
 use crate::error::{Diagnostic, Error, Result, Severity};
-use crate::model::{capacity_of, MemorySpace, Program};
+use crate::model::{capacity_of, MemorySpace};
 use crate::oom::limit_in;
-use crate::source::{ProgramSource, Select, Sources};
+use crate::source::{Select, Sources};
 
 /// What to analyse and how much of it to report.
 #[derive(Debug, Clone)]
@@ -49,24 +50,6 @@ impl Default for Options {
             timeline: false,
             detail: Detail::Full,
         }
-    }
-}
-
-/// A program that has been decoded, and the analysis of the chosen space.
-#[derive(Debug)]
-pub struct LoadedModule<'s> {
-    /// Where it is from.
-    pub source: ProgramSource<'s>,
-    /// The program.
-    pub program: Program<'s>,
-    /// The chosen space; `None` without buffer assignment or without that space.
-    pub analysis: Option<SpaceAnalysis>,
-}
-
-impl LoadedModule<'_> {
-    /// Peak of the chosen space; 0 where it is unknown.
-    pub fn peak_bytes(&self) -> u64 {
-        self.analysis.as_ref().map_or(0, |a| a.usage.peak_bytes())
     }
 }
 

@@ -6,6 +6,7 @@ use crate::analysis::{
     PaddingRow, PeakSnapshot, ScopeNode, SpaceUsage,
 };
 use crate::model::{MemorySpace, Program};
+use crate::source::ProgramSource;
 
 /// Analyses of one memory space.
 #[derive(Debug)]
@@ -59,5 +60,23 @@ impl SpaceAnalysis {
             peak: &self.peak,
             capacity_bytes,
         }
+    }
+}
+
+/// A program that has been decoded, and the analysis of the chosen space.
+#[derive(Debug)]
+pub struct LoadedModule<'s> {
+    /// Where it is from.
+    pub source: ProgramSource<'s>,
+    /// The program.
+    pub program: Program<'s>,
+    /// The chosen space; `None` without buffer assignment or without that space.
+    pub analysis: Option<SpaceAnalysis>,
+}
+
+impl LoadedModule<'_> {
+    /// Peak of the chosen space; 0 where it is unknown.
+    pub fn peak_bytes(&self) -> u64 {
+        self.analysis.as_ref().map_or(0, |a| a.usage.peak_bytes())
     }
 }

@@ -14,20 +14,9 @@ use super::pack::PackItem;
 use super::propagate::Marks;
 use super::readers::{is_backward, origin, readers};
 use super::scenario::Scenario;
-use super::stacks;
+use super::stacks::{self, Checkpointed};
 use crate::model::op_name::{phase, Phase};
 use crate::model::{BufferId, InstructionId, Opcode};
-
-/// What came of it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Checkpointed {
-    /// Saved activations that are not kept.
-    pub(super) dropped: usize,
-    /// Kept: inputs of blocks, and products where they are to be kept.
-    pub(super) kept: usize,
-    /// Bytes of what was dropped.
-    pub(super) dropped_bytes: u64,
-}
 
 /// A forward result that waits for the backward pass.
 struct Saved {

@@ -5,7 +5,6 @@
 
 use rustc_hash::FxHashSet;
 
-use super::links::parameters;
 use crate::model::{ComputationId, InstructionId, Opcode, Program};
 
 /// Instructions with a small result that depends on the number of the device.
@@ -65,4 +64,19 @@ pub(super) fn device_dependent(program: &Program<'_>) -> FxHashSet<InstructionId
         }
     }
     found
+}
+
+/// Parameters of every computation, by number.
+pub(super) fn parameters(program: &Program<'_>) -> Vec<Vec<InstructionId>> {
+    let module = &program.module;
+    let mut out = vec![Vec::new(); module.computations.len()];
+    for (c, list) in module.computations.iter().zip(&mut out) {
+        for i in c.instructions() {
+            if module.instruction(i).opcode == Opcode::Parameter {
+                list.push(i);
+            }
+        }
+        list.sort_by_key(|&i| (module.instruction(i).parameter_number, i));
+    }
+    out
 }

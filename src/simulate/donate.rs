@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 use rustc_hash::FxHashMap;
 
 use super::base::Base;
+use super::confidence::Confidence;
 use super::outputs::{outputs_in_order, Writes};
-use super::predict::Confidence;
 use super::scenario::Scenario;
 use crate::analysis::DonationPair;
 use crate::model::{AllocationId, AllocationKind};

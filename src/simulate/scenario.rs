@@ -3,8 +3,8 @@
 //! In: a [`Base`]. Out: [`Scenario`], which [`super::predict`] measures.
 
 use super::base::Base;
+use super::confidence::Confidence;
 use super::pack::PackItem;
-use super::predict::Confidence;
 
 /// An edited program.
 #[derive(Debug, Clone)]

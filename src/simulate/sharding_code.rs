@@ -3,9 +3,9 @@
 //! In: a selector and a number of ways or an axis. Out: Python, with the mesh's own axes where the
 //! program names them.
 
-use super::advice::{comment, variable};
 use super::base::Base;
 use super::edit::Ways;
+use super::python::{comment, variable};
 use super::selector::{finding_named, plain_shape, select, MatchedBy};
 use crate::analysis::Finding;
 use crate::model::InstructionId;

@@ -13,12 +13,22 @@ use std::collections::BTreeMap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::base::Base;
-use super::checkpoint::Checkpointed;
 use super::propagate::Marks;
 use super::readers::{is_backward, readers};
 use super::scenario::Scenario;
 use super::values::NodeId;
 use crate::model::{ComputationId, InstructionId, Opcode};
+
+/// What came of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Checkpointed {
+    /// Saved activations that are not kept.
+    pub(super) dropped: usize,
+    /// Kept: inputs of blocks, and products where they are to be kept.
+    pub(super) kept: usize,
+    /// Bytes of what was dropped.
+    pub(super) dropped_bytes: u64,
+}
 
 struct Stack {
     slot: usize,

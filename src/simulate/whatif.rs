@@ -6,8 +6,9 @@ use serde::Serialize;
 
 use super::apply::{apply, EditNote};
 use super::base::Base;
+use super::confidence::Confidence;
 use super::edit::Edit;
-use super::predict::{measure, outcome_as_compiled, timeline, Confidence, Outcome};
+use super::predict::{measure, outcome_as_compiled, timeline, Outcome};
 use crate::analysis::Finding;
 use crate::error::Result;
 use crate::model::{MemorySpace, Mesh, Program};
