@@ -9,10 +9,11 @@ use std::path::Path;
 
 use divan::counter::BytesCount;
 use prost::Message;
-use xpeak::decode::{decode_program, decode_xspace, HloContainer};
-use xpeak::model::MemorySpace;
+use xpeak::hlo::MemorySpace;
+use xpeak::hlo::{decode_program, HloContainer};
 use xpeak::proto::{hlo, xplane};
 use xpeak::report::{space_report, SpaceAnalysis};
+use xpeak::source::decode_xspace;
 use xpeak::source::FileBytes;
 
 fn main() {

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use xpeak::chart::{chart_data, render_all, ChartFormat, ChartKind};
-use xpeak::model::capacity_of;
+use xpeak::chips::capacity_of;
 use xpeak::report::{load, Options};
 use xpeak::source::Sources;
 

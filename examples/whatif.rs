@@ -2,8 +2,8 @@
 //! `whatif FILE.hlo.pb --fit 15.75G [--json]`.
 #![allow(clippy::print_stdout)]
 
-use xpeak::decode::{decode_program, HloContainer};
-use xpeak::simulate::{plan, whatif, Edit, PlanOptions, WhatIfOptions};
+use xpeak::hlo::{decode_program, HloContainer};
+use xpeak::whatif::{plan, whatif, Edit, PlanOptions, WhatIfOptions};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut words: Vec<String> = std::env::args().skip(1).collect();
@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let plan = plan(&program, &options)?;
             match json {
                 Some(_) => println!("{}", serde_json::to_string_pretty(&plan)?),
-                None => print!("{}", xpeak::simulate::text::plan(&plan)),
+                None => print!("{}", xpeak::render::whatif_text::plan(&plan)),
             }
             return Ok(());
         }
@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (result, _) = whatif(&program, &options)?;
     match json {
         Some(_) => println!("{}", serde_json::to_string_pretty(&result)?),
-        None => print!("{}", xpeak::simulate::text::whatif(&result)),
+        None => print!("{}", xpeak::render::whatif_text::whatif(&result)),
     }
     Ok(())
 }

@@ -1,10 +1,9 @@
 //! What fills TPU and GPU memory at the peak of a JAX/XLA program, why, and what to change.
 //!
 //! ```text
-//! paths ─ source ─ decode ─ model ─ analysis ─ report ─ text
-//!                                      ├────── chart ── pictures
-//!                                      └────── simulate
-//! text ── oom ── advise
+//! paths ─ source ─ hlo ─ memory ─ dataflow ─ peak ─ devices ─ training ─ findings ─┬─ whatif ─┐
+//!                                                                                  └─ report ─┼─ render, chart ─ cli
+//! text ── oom ────────────────────────────────────────────────────────────────────── triage ──┘
 //! ```
 //!
 //! ```
@@ -19,20 +18,27 @@
 //! # Ok::<(), xpeak::Error>(())
 //! ```
 
-pub mod advise;
-pub mod analysis;
 #[cfg(feature = "charts")]
 pub mod chart;
+pub mod chips;
 #[cfg(feature = "cli")]
 pub mod cli;
-pub mod decode;
+pub mod dataflow;
+pub mod devices;
 mod error;
-pub mod model;
+pub mod findings;
+pub mod hlo;
+pub mod memory;
 pub mod oom;
+pub mod peak;
+pub mod render;
 pub mod report;
-pub mod simulate;
 pub mod source;
+pub mod text;
+pub mod training;
+pub mod triage;
 pub mod units;
+pub mod whatif;
 
 pub use error::{Diagnostic, Error, Result, Severity};
 

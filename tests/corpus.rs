@@ -10,9 +10,9 @@ mod common;
 
 use std::path::PathBuf;
 
-use xpeak::decode::{decode_program, HloContainer};
-use xpeak::model::MemorySpace;
-use xpeak::simulate::{whatif, Base, Edit, WhatIfOptions};
+use xpeak::hlo::MemorySpace;
+use xpeak::hlo::{decode_program, HloContainer};
+use xpeak::whatif::{whatif, Base, Edit, WhatIfOptions};
 
 fn corpus() -> PathBuf {
     let dir = std::env::var_os("XPEAK_CORPUS").expect("XPEAK_CORPUS names the collection's folder");

@@ -7,12 +7,13 @@ mod build;
 mod common;
 
 use build::{Build, SIZE};
-use xpeak::analysis::{
-    donation_candidates, donation_findings, peak_snapshot, space_usage, Context, DonationPair,
-    Finding, Graph, SavingKind,
-};
-use xpeak::decode::{decode_program, HloContainer};
-use xpeak::model::MemorySpace;
+use xpeak::dataflow::Graph;
+use xpeak::findings::{donation_findings, Finding, SavingKind};
+use xpeak::hlo::MemorySpace;
+use xpeak::hlo::{decode_program, HloContainer};
+use xpeak::memory::space_usage;
+use xpeak::peak::{peak_snapshot, Context};
+use xpeak::training::{donation_candidates, DonationPair};
 
 fn look<T>(bytes: &[u8], f: impl FnOnce(&Context<'_, '_>, &Graph) -> T) -> T {
     let program = decode_program(bytes, HloContainer::Proto).unwrap();
@@ -232,7 +233,7 @@ fn donation_in_vain_is_told_and_promises_nothing() {
     let all = |name: &str| {
         let bytes = common::read(name);
         let mut found = look(&bytes, |ctx, graph| {
-            xpeak::analysis::all_findings(ctx, graph, Vec::new())
+            xpeak::findings::all_findings(ctx, graph, Vec::new())
         });
         found.retain(|f| f.title.contains("is donated, but"));
         found

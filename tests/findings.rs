@@ -5,12 +5,13 @@ mod common;
 
 use std::collections::BTreeSet;
 
-use xpeak::analysis::{
-    all_findings, origins, peak_snapshot, saved_activations, space_usage, Context, Finding,
-    FindingKind, FindingSeverity, Graph, Origin, SpaceUsage,
-};
-use xpeak::decode::{decode_program, HloContainer};
-use xpeak::model::MemorySpace;
+use xpeak::dataflow::Graph;
+use xpeak::findings::{all_findings, Finding, FindingKind, FindingSeverity};
+use xpeak::hlo::MemorySpace;
+use xpeak::hlo::{decode_program, HloContainer};
+use xpeak::memory::{space_usage, SpaceUsage};
+use xpeak::peak::{peak_snapshot, Context};
+use xpeak::training::{origins, saved_activations, Origin};
 
 fn look<T>(
     bytes: &[u8],

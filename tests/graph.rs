@@ -5,9 +5,11 @@
 mod build;
 mod common;
 
-use xpeak::analysis::{peak_snapshot, space_usage, Graph, ProgramPoints};
-use xpeak::decode::{decode_program, HloContainer};
-use xpeak::model::{HeapEventKind, MemorySpace};
+use xpeak::dataflow::{Graph, ProgramPoints};
+use xpeak::hlo::{decode_program, HloContainer};
+use xpeak::hlo::{HeapEventKind, MemorySpace};
+use xpeak::memory::space_usage;
+use xpeak::peak::peak_snapshot;
 
 /// Buffers are allocated in program order, but for uninitialised ones, which come at their first
 /// use.
@@ -104,7 +106,7 @@ fn calls_in_a_circle_end() {
     let p = graph.program_order()[0];
     assert_eq!(graph.uses(p).len(), 1);
     let mut budget = 1000;
-    let reads = xpeak::analysis::flow::reads_of(&program, &graph, p, &[], &mut budget);
+    let reads = xpeak::dataflow::reads_of(&program, &graph, p, &[], &mut budget);
     assert_eq!(reads.reads.len(), 0, "a call of itself reads nothing");
 }
 

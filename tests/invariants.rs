@@ -6,8 +6,9 @@ mod common;
 
 use proptest::prelude::*;
 use prost::Message;
-use xpeak::analysis::{buffer_groups, peak_snapshot, rank_by_opcode, space_usage, Context};
-use xpeak::decode::{decode_program, HloContainer};
+use xpeak::hlo::{decode_program, HloContainer};
+use xpeak::memory::space_usage;
+use xpeak::peak::{buffer_groups, peak_snapshot, rank_by_opcode, Context};
 use xpeak::proto::hlo;
 use xpeak::report::SpaceAnalysis;
 use xpeak::source::FileBytes;
@@ -95,7 +96,7 @@ fn agree(bytes: &[u8]) {
         let meta = b.metadata.clone().unwrap_or_default();
         assert_eq!(a.op_name.as_bytes(), meta.op_name);
         assert_eq!(a.stack_frame_id as i32, meta.stack_frame_id);
-        let id = xpeak::model::InstructionId(i as u32);
+        let id = xpeak::hlo::InstructionId(i as u32);
         let operands: Vec<i64> = ours
             .module
             .operands(id)
@@ -180,6 +181,6 @@ fn exercise(bytes: &[u8]) {
             }
         }
     }
-    let _ = xpeak::decode::decode_xspace(bytes);
-    xpeak::decode::sniff(bytes);
+    let _ = xpeak::source::decode_xspace(bytes);
+    xpeak::source::sniff(bytes);
 }

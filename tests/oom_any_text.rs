@@ -73,8 +73,8 @@ proptest! {
     #[test]
     fn any_text_is_survived(text in fragment()) {
         let report = triage_str(&text);
-        xpeak::oom::text::render(&report);
-        xpeak::oom::markdown::render(&report);
+        xpeak::render::triage_text::render(&report);
+        xpeak::render::triage_markdown::render(&report);
         prop_assert!(serde_json::to_string(&report).is_ok());
     }
 

@@ -246,7 +246,7 @@ fn repeated_words_do_not_crawl() {
 fn screens_fit() {
     for (path, text, _) in samples() {
         let report = triage_str(&text);
-        let screen = xpeak::oom::text::render(&report);
+        let screen = xpeak::render::triage_text::render(&report);
         let columns = screen.lines().map(|l| l.chars().count()).max().unwrap_or(0);
         assert!(columns <= 80, "{}: {columns} columns", path.display());
         assert!(
@@ -254,7 +254,7 @@ fn screens_fit() {
             "{}:\n{screen}",
             path.display()
         );
-        let page = xpeak::oom::markdown::render(&report);
+        let page = xpeak::render::triage_markdown::render(&report);
         assert!(page.ends_with('\n'));
         if std::env::var_os("SHOW").is_some() {
             println!("===== {}\n{screen}", path.display());

@@ -5,9 +5,11 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use xpeak::analysis::{peak_snapshot, space_usage};
-use xpeak::decode::{decode_program, decode_xspace, HloContainer};
-use xpeak::model::{MemorySpace, Program};
+use xpeak::hlo::{decode_program, HloContainer};
+use xpeak::hlo::{MemorySpace, Program};
+use xpeak::memory::space_usage;
+use xpeak::peak::peak_snapshot;
+use xpeak::source::decode_xspace;
 use xpeak::source::FileBytes;
 
 const MIB: f64 = 1048576.0;

@@ -3,9 +3,9 @@
 
 mod common;
 
-use xpeak::decode::{decode_program, HloContainer};
-use xpeak::model::MemorySpace;
-use xpeak::simulate::Base;
+use xpeak::hlo::MemorySpace;
+use xpeak::hlo::{decode_program, HloContainer};
+use xpeak::whatif::Base;
 
 /// Half of all arenas come out within half a per cent of the compiler's. `--nocapture` prints the
 /// table.

@@ -9,9 +9,9 @@ mod common;
 use std::fmt::Write;
 use std::path::Path;
 
-use xpeak::decode::{decode_program, HloContainer};
-use xpeak::model::MemorySpace;
-use xpeak::simulate::{whatif, Edit, WhatIfOptions};
+use xpeak::hlo::MemorySpace;
+use xpeak::hlo::{decode_program, HloContainer};
+use xpeak::whatif::{whatif, Edit, WhatIfOptions};
 
 #[derive(serde::Deserialize)]
 struct Pair {

@@ -3,15 +3,15 @@
 
 mod common;
 
-use xpeak::analysis::{FindingKind, Safety};
-use xpeak::decode::{decode_program, HloContainer};
-use xpeak::model::{MemorySpace, Mesh, MeshAxis};
+use xpeak::findings::{FindingKind, Safety};
+use xpeak::hlo::{decode_program, HloContainer};
+use xpeak::hlo::{MemorySpace, Mesh, MeshAxis};
 use xpeak::report::{load, Detail, Options, Report};
-use xpeak::simulate::{
+use xpeak::source::Sources;
+use xpeak::whatif::{
     plan, plan_with, whatif, whatif_with, Base, Confidence, Edit, Outcome, Plan, PlanOptions,
     WhatIfOptions,
 };
-use xpeak::source::Sources;
 
 fn edits(line: &str) -> Vec<Edit> {
     let words: Vec<&str> = line.split_whitespace().collect();
@@ -192,7 +192,7 @@ fn donation_stays_before_anything_that_costs() {
     let pinned = p.steps.iter().find(|s| s.saving_bytes == 0).unwrap();
     assert!(pinned.edit.starts_with("--checkpoint"));
     assert!(pinned.reason.as_ref().unwrap().contains("on its own"));
-    let text = xpeak::simulate::text::plan(&p);
+    let text = xpeak::render::whatif_text::plan(&p);
     assert!(text.contains("Why: the compiler computes"), "{text}");
     let bytes = common::read("mlp_oom_v5e");
     let program = decode_program(&bytes, HloContainer::Proto).unwrap();

@@ -5,13 +5,14 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use xpeak::analysis::{
-    global_shape_witness, meshes_of, peak_snapshot, replication_summary, space_usage,
-    unsharded_findings, Context, Finding, FindingKind, FindingSeverity, Replication,
-    ReplicationSummary,
+use xpeak::devices::{
+    global_shape_witness, meshes_of, replication_summary, Replication, ReplicationSummary,
 };
-use xpeak::decode::{decode_program, HloContainer};
-use xpeak::model::{InstructionId, MemorySpace, Opcode, Program};
+use xpeak::findings::{unsharded_findings, Finding, FindingKind, FindingSeverity};
+use xpeak::hlo::{decode_program, HloContainer};
+use xpeak::hlo::{InstructionId, MemorySpace, Opcode, Program};
+use xpeak::memory::space_usage;
+use xpeak::peak::{peak_snapshot, Context};
 
 fn read(path: &Path) -> Vec<u8> {
     let bytes = std::fs::read(path).unwrap();

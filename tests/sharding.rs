@@ -2,13 +2,11 @@
 #![allow(clippy::unwrap_used)]
 
 use prost::Message;
-use xpeak::decode::decode_sharding;
-use xpeak::model::Sharding;
-use xpeak::proto::hlo::{
-    mesh_proto::{IotaTransform, MeshAxis},
-    named_sharding_proto::DimensionSharding,
-    AxisRefProto, MeshProto, NamedShardingProto, OpSharding,
-};
+use xpeak::hlo::decode_sharding;
+use xpeak::hlo::Sharding;
+use xpeak::proto::hlo::mesh_proto::{IotaTransform, MeshAxis};
+use xpeak::proto::hlo::named_sharding_proto::DimensionSharding;
+use xpeak::proto::hlo::{AxisRefProto, MeshProto, NamedShardingProto, OpSharding};
 
 fn read(s: &OpSharding) -> Sharding {
     decode_sharding(&s.encode_to_vec()).unwrap()

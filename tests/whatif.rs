@@ -3,9 +3,9 @@
 
 mod common;
 
-use xpeak::decode::{decode_program, HloContainer};
-use xpeak::model::MemorySpace;
-use xpeak::simulate::{
+use xpeak::hlo::MemorySpace;
+use xpeak::hlo::{decode_program, HloContainer};
+use xpeak::whatif::{
     apply, measure, plan, whatif, whatif_with, Base, Confidence, Edit, PlanOptions, WhatIfOptions,
 };
 
@@ -195,10 +195,10 @@ fn every_outcome_is_consistent() {
             );
             assert_eq!(o.fragmentation_bytes, o.allocated_bytes - o.peak_bytes);
             for pair in o.largest.windows(2) {
-                let total = |b: &xpeak::simulate::LargeBuffer| b.count * b.size_bytes;
+                let total = |b: &xpeak::whatif::LargeBuffer| b.count * b.size_bytes;
                 assert!(total(&pair[0]) >= total(&pair[1]), "{name} {line}");
             }
-            let text = xpeak::simulate::text::whatif(&w);
+            let text = xpeak::render::whatif_text::whatif(&w);
             assert!(
                 text.lines()
                     .all(|l| l.chars().count() <= 80 || l.starts_with("  --")),

@@ -7,17 +7,18 @@ use plotters_backend::DrawingBackend;
 
 use super::canvas::{Align, Area, Canvas};
 use super::data::{ChartData, ChartGroup, ShardingRow};
-use super::palette::{self, Color};
+use super::palette;
+use super::palette::Color;
 use super::parts::{
     hatched, head, is_visible, kind_name, legend, sentence, Swatch, BODY, HEAD, INNER, MARGIN,
     NOTE, STRONG,
 };
 use super::scale::Scale;
-use crate::model::AllocationKind;
+use crate::hlo::AllocationKind;
 use crate::units;
 
 /// Height of one row.
-pub(super) const ROW: f32 = 76.0;
+pub(crate) const ROW: f32 = 76.0;
 const BAR: f32 = 24.0;
 /// Rows in the single charts.
 const MAX_ROWS: usize = 14;
@@ -26,7 +27,7 @@ const EMPTY: f32 = 420.0;
 
 /// One bar.
 #[derive(Debug, Clone)]
-pub(super) struct BarRow {
+pub(crate) struct BarRow {
     pub label: String,
     /// Said after the label, quieter.
     pub note: String,
@@ -40,7 +41,7 @@ pub(super) struct BarRow {
 }
 
 /// Draws rows in `area` from its top; the longest bar fills its width.
-pub(super) fn draw_rows<B: DrawingBackend>(c: &mut Canvas<'_, B>, area: Area, rows: &[BarRow]) {
+pub(crate) fn draw_rows<B: DrawingBackend>(c: &mut Canvas<'_, B>, area: Area, rows: &[BarRow]) {
     let total = |r: &BarRow| r.solid_bytes.saturating_add(r.hatched_bytes);
     let most = rows.iter().map(total).max().unwrap_or(0);
     let scale = Scale::new(most, 0.0, area.w);
@@ -95,7 +96,7 @@ fn shown_groups(data: &ChartData, limit: usize) -> usize {
 }
 
 /// Rows for the largest `limit` groups, and one for the rest.
-pub(super) fn group_rows(data: &ChartData, limit: usize) -> Vec<BarRow> {
+pub(crate) fn group_rows(data: &ChartData, limit: usize) -> Vec<BarRow> {
     let whole = data.peak_bytes;
     let (shown, rest) = data.groups.split_at(shown_groups(data, limit));
     let mut rows: Vec<BarRow> = shown
@@ -169,7 +170,7 @@ fn padded_groups(data: &ChartData) -> Vec<&ChartGroup> {
 
 /// Rows for the `limit` groups that lose most to padding, and one for the rest; the bars are what
 /// is lost.
-pub(super) fn padding_rows(data: &ChartData, limit: usize) -> Vec<BarRow> {
+pub(crate) fn padding_rows(data: &ChartData, limit: usize) -> Vec<BarRow> {
     if !padding_matters(data) {
         return Vec::new();
     }
@@ -241,7 +242,7 @@ fn kind_legend(kinds: &[AllocationKind], padding: bool) -> Vec<(Swatch, String)>
 }
 
 /// Legend for the group rows drawn with `limit`.
-pub(super) fn group_legend(data: &ChartData, limit: usize) -> Vec<(Swatch, String)> {
+pub(crate) fn group_legend(data: &ChartData, limit: usize) -> Vec<(Swatch, String)> {
     let shown = data.groups.iter().take(shown_groups(data, limit));
     let kinds: Vec<AllocationKind> = shown.map(|g| g.kind).collect();
     kind_legend(&kinds, data.groups.iter().any(|g| g.padding_bytes > 0))
@@ -272,12 +273,12 @@ fn page<B: DrawingBackend>(
 }
 
 /// Height of `buffers.png`.
-pub(super) fn buffers_height(data: &ChartData) -> f32 {
+pub(crate) fn buffers_height(data: &ChartData) -> f32 {
     page_height(group_rows(data, MAX_ROWS).len())
 }
 
 /// `buffers.png`: the largest groups of buffers at the peak.
-pub(super) fn draw_buffers<B: DrawingBackend>(c: &mut Canvas<'_, B>, data: &ChartData) {
+pub(crate) fn draw_buffers<B: DrawingBackend>(c: &mut Canvas<'_, B>, data: &ChartData) {
     head(c, data, "What fills memory at the peak");
     page(
         c,
@@ -288,12 +289,12 @@ pub(super) fn draw_buffers<B: DrawingBackend>(c: &mut Canvas<'_, B>, data: &Char
 }
 
 /// Height of `padding.png`.
-pub(super) fn padding_height(data: &ChartData) -> f32 {
+pub(crate) fn padding_height(data: &ChartData) -> f32 {
     page_height(padding_rows(data, MAX_ROWS).len())
 }
 
 /// `padding.png`: what is lost to tile padding.
-pub(super) fn draw_padding<B: DrawingBackend>(c: &mut Canvas<'_, B>, data: &ChartData) {
+pub(crate) fn draw_padding<B: DrawingBackend>(c: &mut Canvas<'_, B>, data: &ChartData) {
     head(c, data, &padding_title(data));
     let shown = padded_groups(data);
     let kinds: Vec<AllocationKind> = shown.iter().take(MAX_ROWS).map(|g| g.kind).collect();
@@ -306,7 +307,7 @@ pub(super) fn draw_padding<B: DrawingBackend>(c: &mut Canvas<'_, B>, data: &Char
 }
 
 /// What padding costs, in one line.
-pub(super) fn padding_title(data: &ChartData) -> String {
+pub(crate) fn padding_title(data: &ChartData) -> String {
     match data.padding_bytes() {
         0 => "No tile padding at the peak".to_owned(),
         lost => format!(
@@ -346,12 +347,12 @@ fn sharding_rows(rows: &[ShardingRow]) -> Vec<BarRow> {
 }
 
 /// Height of `sharding.png`.
-pub(super) fn sharding_height(data: &ChartData) -> f32 {
+pub(crate) fn sharding_height(data: &ChartData) -> f32 {
     page_height(data.sharding.len().min(MAX_ROWS))
 }
 
 /// `sharding.png`: data that several devices hold alike.
-pub(super) fn draw_sharding<B: DrawingBackend>(c: &mut Canvas<'_, B>, data: &ChartData) {
+pub(crate) fn draw_sharding<B: DrawingBackend>(c: &mut Canvas<'_, B>, data: &ChartData) {
     let sum = data.sharding.iter().fold(0u64, |s, r| {
         s.saturating_add(r.redundant_bytes.min(r.size_bytes))
     });

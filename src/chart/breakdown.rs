@@ -14,12 +14,12 @@ const BAR: f32 = 46.0;
 const GAP: f32 = 12.0;
 
 /// Height that [`draw`] takes.
-pub(super) fn height<B: DrawingBackend>(c: &Canvas<'_, B>, width: f32, data: &ChartData) -> f32 {
+pub(crate) fn height<B: DrawingBackend>(c: &Canvas<'_, B>, width: f32, data: &ChartData) -> f32 {
     BAR + GAP + legend_height(c, width, &items(data))
 }
 
 /// Bar and legend from the top of `area`.
-pub(super) fn draw<B: DrawingBackend>(c: &mut Canvas<'_, B>, area: Area, data: &ChartData) {
+pub(crate) fn draw<B: DrawingBackend>(c: &mut Canvas<'_, B>, area: Area, data: &ChartData) {
     let used = data.allocated_bytes.max(data.peak_bytes);
     // Against a capacity far above, the parts could not be told apart.
     let near = |b: &u64| *b <= used.saturating_mul(8);

@@ -15,11 +15,11 @@ use super::skia::{BASELINE, PLOTTERS_EM};
 
 /// Units of the backend a logical pixel: plotters' coordinates are whole numbers, and half a pixel
 /// must be possible.
-pub(super) const UNITS: u32 = 2;
+pub(crate) const UNITS: u32 = 2;
 
 /// A rectangle; `y` grows downwards.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Area {
+pub(crate) struct Area {
     pub x: f32,
     pub y: f32,
     pub w: f32,
@@ -27,21 +27,21 @@ pub(super) struct Area {
 }
 
 impl Area {
-    pub(super) fn new(x: f32, y: f32, w: f32, h: f32) -> Self {
+    pub(crate) fn new(x: f32, y: f32, w: f32, h: f32) -> Self {
         let (w, h) = (w.max(0.0), h.max(0.0));
         Area { x, y, w, h }
     }
 
-    pub(super) fn right(&self) -> f32 {
+    pub(crate) fn right(&self) -> f32 {
         self.x + self.w
     }
 
-    pub(super) fn bottom(&self) -> f32 {
+    pub(crate) fn bottom(&self) -> f32 {
         self.y + self.h
     }
 
     /// Without a border of `by` on every side.
-    pub(super) fn inset(&self, by: f32) -> Self {
+    pub(crate) fn inset(&self, by: f32) -> Self {
         Area::new(
             self.x + by,
             self.y + by,
@@ -53,19 +53,19 @@ impl Area {
 
 /// How a text looks.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Font {
+pub(crate) struct Font {
     pub px: f32,
     pub bold: bool,
     pub color: Color,
 }
 
 impl Font {
-    pub(super) const fn new(px: f32, color: Color) -> Self {
+    pub(crate) const fn new(px: f32, color: Color) -> Self {
         let bold = false;
         Font { px, bold, color }
     }
 
-    pub(super) const fn bold(px: f32, color: Color) -> Self {
+    pub(crate) const fn bold(px: f32, color: Color) -> Self {
         let bold = true;
         Font { px, bold, color }
     }
@@ -73,14 +73,14 @@ impl Font {
 
 /// Where a text's x is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Align {
+pub(crate) enum Align {
     Left,
     Center,
     Right,
 }
 
 /// The page.
-pub(super) struct Canvas<'f, B: DrawingBackend> {
+pub(crate) struct Canvas<'f, B: DrawingBackend> {
     backend: B,
     fonts: &'f Fonts,
     failed: Option<String>,
@@ -174,7 +174,7 @@ fn units(p: (f32, f32)) -> BackendCoord {
 }
 
 impl<'f, B: DrawingBackend> Canvas<'f, B> {
-    pub(super) fn new(backend: B, fonts: &'f Fonts) -> Self {
+    pub(crate) fn new(backend: B, fonts: &'f Fonts) -> Self {
         Canvas {
             backend,
             fonts,
@@ -183,7 +183,7 @@ impl<'f, B: DrawingBackend> Canvas<'f, B> {
     }
 
     /// Ends the page; the first thing that went wrong, if any.
-    pub(super) fn finish(mut self) -> Result<(), String> {
+    pub(crate) fn finish(mut self) -> Result<(), String> {
         let done = self.backend.present();
         self.note(done);
         self.failed.map_or(Ok(()), Err)
@@ -196,7 +196,7 @@ impl<'f, B: DrawingBackend> Canvas<'f, B> {
     }
 
     /// A filled rectangle.
-    pub(super) fn rect(&mut self, a: Area, color: Color) {
+    pub(crate) fn rect(&mut self, a: Area, color: Color) {
         let (from, to) = (units((a.x, a.y)), units((a.right(), a.bottom())));
         if from.0 < to.0 && from.1 < to.1 {
             let done = self
@@ -207,7 +207,7 @@ impl<'f, B: DrawingBackend> Canvas<'f, B> {
     }
 
     /// A straight line or a bent one, `width` logical pixels thick.
-    pub(super) fn line(&mut self, points: &[(f32, f32)], color: Color, width: f32) {
+    pub(crate) fn line(&mut self, points: &[(f32, f32)], color: Color, width: f32) {
         if points.len() > 1 {
             let width = unit(width).max(1) as u32;
             let points = points.iter().map(|p| units(*p));
@@ -217,7 +217,7 @@ impl<'f, B: DrawingBackend> Canvas<'f, B> {
     }
 
     /// A line of dashes, `on` pixels drawn and `off` left out.
-    pub(super) fn dashed(
+    pub(crate) fn dashed(
         &mut self,
         points: &[(f32, f32)],
         color: Color,
@@ -255,7 +255,7 @@ impl<'f, B: DrawingBackend> Canvas<'f, B> {
     }
 
     /// A filled polygon.
-    pub(super) fn polygon(&mut self, points: &[(f32, f32)], color: Color) {
+    pub(crate) fn polygon(&mut self, points: &[(f32, f32)], color: Color) {
         if points.len() > 2 {
             let points = points.iter().map(|p| units(*p));
             let done = self.backend.fill_polygon(points, &Ink { color, width: 0 });
@@ -264,7 +264,7 @@ impl<'f, B: DrawingBackend> Canvas<'f, B> {
     }
 
     /// A filled circle.
-    pub(super) fn dot(&mut self, (x, y): (f32, f32), radius: f32, color: Color) {
+    pub(crate) fn dot(&mut self, (x, y): (f32, f32), radius: f32, color: Color) {
         let radius = unit(radius).max(1) as u32;
         let ink = Ink { color, width: 0 };
         let done = self.backend.draw_circle(units((x, y)), radius, &ink, true);
@@ -272,7 +272,7 @@ impl<'f, B: DrawingBackend> Canvas<'f, B> {
     }
 
     /// Diagonal stripes over a rectangle, `step` pixels apart.
-    pub(super) fn hatch(&mut self, a: Area, color: Color, step: f32) {
+    pub(crate) fn hatch(&mut self, a: Area, color: Color, step: f32) {
         let step = step.max(2.0);
         // Stripes lie on x + y = a multiple of the step, so those of neighbours meet.
         let first = ((a.x + a.y) / step).ceil() as i64;
@@ -288,12 +288,12 @@ impl<'f, B: DrawingBackend> Canvas<'f, B> {
     }
 
     /// Width of a text.
-    pub(super) fn width(&self, text: &str, font: Font) -> f32 {
+    pub(crate) fn width(&self, text: &str, font: Font) -> f32 {
         self.fonts.width(text, font.px, font.bold)
     }
 
     /// A text on the baseline `y`.
-    pub(super) fn text(&mut self, text: &str, (x, y): (f32, f32), font: Font, align: Align) {
+    pub(crate) fn text(&mut self, text: &str, (x, y): (f32, f32), font: Font, align: Align) {
         let clean: String;
         let text = if text.contains(char::is_control) {
             clean = text.replace(char::is_control, " ");
@@ -312,7 +312,7 @@ impl<'f, B: DrawingBackend> Canvas<'f, B> {
     }
 
     /// A text cut in its middle to at most `max` pixels.
-    pub(super) fn elide(&self, text: &str, font: Font, max: f32) -> String {
+    pub(crate) fn elide(&self, text: &str, font: Font, max: f32) -> String {
         if self.width(text, font) <= max {
             return text.to_owned();
         }
@@ -341,13 +341,15 @@ impl<'f, B: DrawingBackend> Canvas<'f, B> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::palette;
-    use super::super::recorder::Recorder;
     use super::*;
+    use crate::chart::palette;
+    use crate::chart::recorder::Recorder;
 
     const FONT: Font = Font::new(24.0, palette::TEXT);
 
-    fn recorded(draw: impl FnOnce(&mut Canvas<'_, &mut Recorder>)) -> crate::Result<Recorder> {
+    fn recorded(
+        draw: impl FnOnce(&mut Canvas<'_, &mut Recorder>),
+    ) -> crate::error::Result<Recorder> {
         let fonts = Fonts::load()?;
         let mut r = Recorder::new(400, 300);
         let mut c = Canvas::new(&mut r, &fonts);
@@ -357,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn rectangles_keep_half_pixels_and_empty_ones_are_left_out() -> crate::Result<()> {
+    fn rectangles_keep_half_pixels_and_empty_ones_are_left_out() -> crate::error::Result<()> {
         let r = recorded(|c| {
             c.rect(Area::new(10.0, 20.0, 30.5, 5.0), palette::PEAK);
             c.rect(Area::new(10.0, 20.0, 0.0, 5.0), palette::PEAK);
@@ -369,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn stripes_stay_in_their_rectangle() -> crate::Result<()> {
+    fn stripes_stay_in_their_rectangle() -> crate::error::Result<()> {
         let a = Area::new(13.0, 7.0, 101.0, 17.0);
         let r = recorded(|c| c.hatch(a, palette::TEXT, 6.0))?;
         assert!(r.lines.len() > 10);
@@ -381,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn dashes_cover_the_drawn_part_only() -> crate::Result<()> {
+    fn dashes_cover_the_drawn_part_only() -> crate::error::Result<()> {
         let r = recorded(|c| {
             c.dashed(
                 &[(0.0, 10.0), (50.0, 10.0), (100.0, 10.0)],
@@ -396,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_texts_fit_and_keep_both_ends() -> crate::Result<()> {
+    fn cut_texts_fit_and_keep_both_ends() -> crate::error::Result<()> {
         let fonts = Fonts::load()?;
         let mut r = Recorder::new(10, 10);
         let c = Canvas::new(&mut r, &fonts);

@@ -1,7 +1,7 @@
 //! What charts are drawn from: plain figures, already thinned to what a picture can show. Filled
-//! from an analysis by [`chart_data`](super::chart_data), or by hand.
+//! from an analysis by [`chart_data`](crate::chart::chart_data), or by hand.
 
-use crate::model::AllocationKind;
+use crate::hlo::AllocationKind;
 
 /// Most columns that a timeline keeps: more than a chart has pixels for.
 pub const MAX_COLUMNS: usize = 1400;

@@ -3,9 +3,10 @@
 
 use super::data::{ChartData, ChartGroup, ChartTitle, Coverage, MapBlock, MemoryMap, Timeline};
 use super::scopes::scope_tree;
-use crate::analysis::{long_held, ArenaUsage, BufferGroup, Context, HeldRow, RangeLabels};
-use crate::model::op_name::scopes;
-use crate::model::{AllocationKind, BufferAssignment, BufferId, Program, Shape};
+use crate::hlo::op_name::scopes;
+use crate::hlo::{AllocationKind, BufferAssignment, BufferId, Program, Shape};
+use crate::memory::ArenaUsage;
+use crate::peak::{long_held, BufferGroup, Context, HeldRow, RangeLabels};
 
 /// Blocks that a map draws one by one.
 const MAX_BLOCKS: usize = 3000;

@@ -6,10 +6,10 @@ use ab_glyph::{Font, FontRef, OutlineCurve};
 use crate::error::{Error, Result};
 
 /// Name and stand-ins of the font for SVG viewers; Verdana has nearly the same widths.
-pub(super) const FAMILY: &str = "DejaVu Sans, Verdana, Arial, sans-serif";
+pub(crate) const FAMILY: &str = "DejaVu Sans, Verdana, Arial, sans-serif";
 
 /// Both faces, parsed.
-pub(super) struct Fonts {
+pub(crate) struct Fonts {
     regular: FontRef<'static>,
     bold: FontRef<'static>,
 }
@@ -27,7 +27,7 @@ fn bold_face() -> &'static [u8] {
 
 /// One command of a text's outline, in pixels, y down.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Outline {
+pub(crate) enum Outline {
     Move(f32, f32),
     Line(f32, f32),
     Quad(f32, f32, f32, f32),
@@ -36,7 +36,7 @@ pub(super) enum Outline {
 }
 
 impl Fonts {
-    pub(super) fn load() -> Result<Self> {
+    pub(crate) fn load() -> Result<Self> {
         let face = |bytes| {
             FontRef::try_from_slice(bytes)
                 .map_err(|e| Error::missing(format!("the built-in font is damaged: {e}"), ""))
@@ -56,7 +56,7 @@ impl Fonts {
     }
 
     /// Width of `text` at `px` pixels an em.
-    pub(super) fn width(&self, text: &str, px: f32, bold: bool) -> f32 {
+    pub(crate) fn width(&self, text: &str, px: f32, bold: bool) -> f32 {
         let font = self.face(bold);
         let mut before = None;
         let mut width = 0.0;
@@ -72,7 +72,7 @@ impl Fonts {
     }
 
     /// Outlines of `text`, its left end of the baseline at the origin.
-    pub(super) fn outline(&self, text: &str, px: f32, bold: bool) -> Vec<Outline> {
+    pub(crate) fn outline(&self, text: &str, px: f32, bold: bool) -> Vec<Outline> {
         let font = self.face(bold);
         let k = px / font.units_per_em().unwrap_or(2048.0);
         let mut out = Vec::new();

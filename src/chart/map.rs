@@ -5,7 +5,8 @@ use plotters_backend::DrawingBackend;
 
 use super::canvas::{Align, Area, Canvas, Font};
 use super::data::{ChartData, Coverage, MapBlock, MemoryMap};
-use super::palette::{self, Color};
+use super::palette;
+use super::palette::Color;
 use super::parts::{
     head, legend, sentence, x_axis, y_axis, y_axis_width, Swatch, HEAD, INNER, MARGIN, NOTE, POINT,
     STRONG, X_AXIS,
@@ -15,11 +16,11 @@ use super::timeline::NO_TRACE;
 use crate::units;
 
 /// Height of `map.png`.
-pub(super) const HEIGHT: f32 = 1080.0;
+pub(crate) const HEIGHT: f32 = 1080.0;
 const STRIP: f32 = 46.0;
 
 /// `map.png`.
-pub(super) fn draw_page<B: DrawingBackend>(c: &mut Canvas<'_, B>, data: &ChartData) {
+pub(crate) fn draw_page<B: DrawingBackend>(c: &mut Canvas<'_, B>, data: &ChartData) {
     head(c, data, "Where temporaries lie in memory");
     let area = Area::new(MARGIN, HEAD + 6.0, INNER, HEIGHT - HEAD - 30.0);
     match data

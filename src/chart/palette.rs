@@ -1,7 +1,7 @@
 //! Colours: one for each thing, the same in every chart. Kinds take the colours of Okabe and Ito,
 //! which people with any colour vision can tell apart.
 
-use crate::model::AllocationKind;
+use crate::hlo::AllocationKind;
 
 /// A colour with opacity, each part 0 to 255.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

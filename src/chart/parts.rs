@@ -4,34 +4,35 @@ use plotters_backend::DrawingBackend;
 
 use super::canvas::{Align, Area, Canvas, Font};
 use super::data::ChartData;
-use super::palette::{self, Color};
+use super::palette;
+use super::palette::Color;
 use super::scale::Scale;
-use crate::model::AllocationKind;
+use crate::hlo::AllocationKind;
 use crate::units;
 
 /// Width of every picture.
-pub(super) const WIDTH: f32 = 1600.0;
+pub(crate) const WIDTH: f32 = 1600.0;
 /// Left and right margin.
-pub(super) const MARGIN: f32 = 56.0;
+pub(crate) const MARGIN: f32 = 56.0;
 /// Width between the margins.
-pub(super) const INNER: f32 = WIDTH - 2.0 * MARGIN;
+pub(crate) const INNER: f32 = WIDTH - 2.0 * MARGIN;
 /// Height that [`head`] takes.
-pub(super) const HEAD: f32 = 136.0;
+pub(crate) const HEAD: f32 = 136.0;
 
-pub(super) const H1: Font = Font::bold(40.0, palette::TEXT);
-pub(super) const H2: Font = Font::bold(29.0, palette::TEXT);
-pub(super) const SUB: Font = Font::new(25.0, palette::MUTED);
-pub(super) const BODY: Font = Font::new(23.0, palette::TEXT);
-pub(super) const STRONG: Font = Font::bold(23.0, palette::TEXT);
-pub(super) const NOTE: Font = Font::new(22.0, palette::MUTED);
+pub(crate) const H1: Font = Font::bold(40.0, palette::TEXT);
+pub(crate) const H2: Font = Font::bold(29.0, palette::TEXT);
+pub(crate) const SUB: Font = Font::new(25.0, palette::MUTED);
+pub(crate) const BODY: Font = Font::new(23.0, palette::TEXT);
+pub(crate) const STRONG: Font = Font::bold(23.0, palette::TEXT);
+pub(crate) const NOTE: Font = Font::new(22.0, palette::MUTED);
 
 /// Whether a part of the peak is large enough to be seen.
-pub(super) fn is_visible(part: u64, whole: u64) -> bool {
+pub(crate) fn is_visible(part: u64, whole: u64) -> bool {
     part > whole / 500
 }
 
 /// Words for a kind.
-pub(super) fn kind_name(kind: AllocationKind) -> &'static str {
+pub(crate) fn kind_name(kind: AllocationKind) -> &'static str {
     match kind {
         AllocationKind::Parameter => "parameters",
         AllocationKind::Donated => "donated parameters",
@@ -43,13 +44,13 @@ pub(super) fn kind_name(kind: AllocationKind) -> &'static str {
 }
 
 /// `module · device · HBM`, without what is not known.
-pub(super) fn place_line(parts: &[&str]) -> String {
+pub(crate) fn place_line(parts: &[&str]) -> String {
     let parts: Vec<&str> = parts.iter().copied().filter(|p| !p.is_empty()).collect();
     parts.join("  ·  ")
 }
 
 /// `peak 26.41 GiB of 31.24 GiB (85 %)`.
-pub(super) fn peak_line(data: &ChartData) -> String {
+pub(crate) fn peak_line(data: &ChartData) -> String {
     let peak = units::bytes(data.peak_bytes);
     match data.capacity_bytes {
         Some(c) if c > 0 => format!(
@@ -62,7 +63,7 @@ pub(super) fn peak_line(data: &ChartData) -> String {
 }
 
 /// Title and second line at the top of a picture.
-pub(super) fn head<B: DrawingBackend>(c: &mut Canvas<'_, B>, data: &ChartData, title: &str) {
+pub(crate) fn head<B: DrawingBackend>(c: &mut Canvas<'_, B>, data: &ChartData, title: &str) {
     let title = c.elide(title, H1, INNER);
     c.text(&title, (MARGIN, 72.0), H1, Align::Left);
     let peak = peak_line(data);
@@ -76,7 +77,7 @@ pub(super) fn head<B: DrawingBackend>(c: &mut Canvas<'_, B>, data: &ChartData, t
 
 /// How a legend shows a colour.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Swatch {
+pub(crate) enum Swatch {
     Fill(Color),
     Hatch(Color),
     Line(Color),
@@ -85,7 +86,7 @@ pub(super) enum Swatch {
 }
 
 /// A legend in lines from the left, wrapped in `width`; the height it takes.
-pub(super) fn legend<B: DrawingBackend>(
+pub(crate) fn legend<B: DrawingBackend>(
     c: &mut Canvas<'_, B>,
     (x, y): (f32, f32),
     width: f32,
@@ -107,7 +108,7 @@ pub(super) fn legend<B: DrawingBackend>(
 }
 
 /// Height that [`legend`] takes, without drawing.
-pub(super) fn legend_height<B: DrawingBackend>(
+pub(crate) fn legend_height<B: DrawingBackend>(
     c: &Canvas<'_, B>,
     width: f32,
     items: &[(Swatch, String)],
@@ -136,13 +137,13 @@ fn draw_swatch<B: DrawingBackend>(c: &mut Canvas<'_, B>, a: Area, swatch: Swatch
 }
 
 /// A rectangle that stands for padding in what has `color`.
-pub(super) fn hatched<B: DrawingBackend>(c: &mut Canvas<'_, B>, a: Area, color: Color) {
+pub(crate) fn hatched<B: DrawingBackend>(c: &mut Canvas<'_, B>, a: Area, color: Color) {
     c.rect(a, color.tint(0.72));
     c.hatch(a, color, 8.0);
 }
 
 /// Horizontal grid lines with labels to the left of `plot`.
-pub(super) fn y_axis<B: DrawingBackend>(
+pub(crate) fn y_axis<B: DrawingBackend>(
     c: &mut Canvas<'_, B>,
     plot: Area,
     scale: Scale,
@@ -161,19 +162,19 @@ pub(super) fn y_axis<B: DrawingBackend>(
 }
 
 /// Width that [`y_axis`] needs to the left of the plot.
-pub(super) fn y_axis_width<B: DrawingBackend>(c: &Canvas<'_, B>, ticks: &[(u64, String)]) -> f32 {
+pub(crate) fn y_axis_width<B: DrawingBackend>(c: &Canvas<'_, B>, ticks: &[(u64, String)]) -> f32 {
     let widths = ticks.iter().map(|t| c.width(&t.1, NOTE));
     widths.fold(c.width(POINT, NOTE), f32::max) + 18.0
 }
 
 /// What the horizontal axis counts.
-pub(super) const POINT: &str = "point";
+pub(crate) const POINT: &str = "point";
 
 /// Height that [`x_axis`] takes below the plot.
-pub(super) const X_AXIS: f32 = 46.0;
+pub(crate) const X_AXIS: f32 = 46.0;
 
 /// Tick marks with labels below `plot`; left of them what they count.
-pub(super) fn x_axis<B: DrawingBackend>(
+pub(crate) fn x_axis<B: DrawingBackend>(
     c: &mut Canvas<'_, B>,
     plot: Area,
     scale: Scale,
@@ -197,7 +198,7 @@ pub(super) fn x_axis<B: DrawingBackend>(
 }
 
 /// A sentence in the place of a chart.
-pub(super) fn sentence<B: DrawingBackend>(c: &mut Canvas<'_, B>, area: Area, text: &str) {
+pub(crate) fn sentence<B: DrawingBackend>(c: &mut Canvas<'_, B>, area: Area, text: &str) {
     c.rect(area, palette::TRACK.tint(0.4));
     let font = Font::new(26.0, palette::MUTED);
     let lines = wrap(c, text, font, area.w - 120.0);

@@ -12,7 +12,7 @@ const SIGNATURE: [u8; 8] = [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1A, b'\n'];
 const FILTER_UP: u8 = 2;
 
 /// Encodes `pixmap`, whose opacity is left out.
-pub(super) fn encode(pixmap: &Pixmap) -> Result<Vec<u8>, Error> {
+pub(crate) fn encode(pixmap: &Pixmap) -> Result<Vec<u8>, Error> {
     let (width, height) = (pixmap.width(), pixmap.height());
     let row_bytes = width as usize * 3;
     let mut data = ZlibEncoder::new(Vec::new(), Compression::new(5));

@@ -11,7 +11,7 @@ use super::font::Fonts;
 use super::skia::{Never, PLOTTERS_EM};
 
 /// What was drawn, in order.
-pub(super) struct Recorder {
+pub(crate) struct Recorder {
     size: (u32, u32),
     pub rects: Vec<(Area, (u8, u8, u8))>,
     pub lines: Vec<Vec<(f32, f32)>>,
@@ -27,7 +27,7 @@ fn logical(v: i32) -> f32 {
 }
 
 impl Recorder {
-    pub(super) fn new(width: u32, height: u32) -> Self {
+    pub(crate) fn new(width: u32, height: u32) -> Self {
         Recorder {
             size: (width, height),
             rects: Vec::new(),
@@ -38,7 +38,7 @@ impl Recorder {
     }
 
     /// Pairs of texts that touch.
-    pub(super) fn overlaps(&self) -> Vec<(&str, &str)> {
+    pub(crate) fn overlaps(&self) -> Vec<(&str, &str)> {
         let mut out = Vec::new();
         for (i, (a_text, a)) in self.texts.iter().enumerate() {
             for (b_text, b) in self.texts.iter().skip(i + 1) {
@@ -51,7 +51,7 @@ impl Recorder {
     }
 
     /// Texts that leave the page.
-    pub(super) fn outside(&self) -> Vec<&str> {
+    pub(crate) fn outside(&self) -> Vec<&str> {
         let (w, h) = (self.size.0 as f32, self.size.1 as f32);
         self.texts
             .iter()

@@ -23,7 +23,7 @@ const TOP: f32 = 152.0;
 const TITLE: f32 = 20.0;
 
 /// Height of `report.png`.
-pub(super) fn height<B: DrawingBackend>(c: &Canvas<'_, B>, data: &ChartData) -> f32 {
+pub(crate) fn height<B: DrawingBackend>(c: &Canvas<'_, B>, data: &ChartData) -> f32 {
     let groups = group_rows(data, GROUPS).len() as f32;
     let padded = padding(data).len() as f32;
     let mut y = TOP + breakdown::height(c, INNER, data);
@@ -51,7 +51,7 @@ fn padding(data: &ChartData) -> Vec<BarRow> {
 }
 
 /// `report.png`.
-pub(super) fn draw_page<B: DrawingBackend>(c: &mut Canvas<'_, B>, data: &ChartData) {
+pub(crate) fn draw_page<B: DrawingBackend>(c: &mut Canvas<'_, B>, data: &ChartData) {
     title(c, data);
     breakdown::draw(c, Area::new(MARGIN, TOP, INNER, 0.0), data);
     let mut y = TOP + breakdown::height(c, INNER, data);

@@ -5,7 +5,7 @@ use crate::units;
 
 /// A straight map from `0..=max` to pixels.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Scale {
+pub(crate) struct Scale {
     max: f64,
     from: f32,
     to: f32,
@@ -13,13 +13,13 @@ pub(super) struct Scale {
 
 impl Scale {
     /// 0 at pixel `from`, `max` at pixel `to`.
-    pub(super) fn new(max: u64, from: f32, to: f32) -> Self {
+    pub(crate) fn new(max: u64, from: f32, to: f32) -> Self {
         let max = (max as f64).max(1.0);
         Scale { max, from, to }
     }
 
     /// Pixel of a value; values over the maximum lie at its end.
-    pub(super) fn at(&self, value: u64) -> f32 {
+    pub(crate) fn at(&self, value: u64) -> f32 {
         let t = (value as f64 / self.max).min(1.0);
         (f64::from(self.from) + f64::from(self.to - self.from) * t) as f32
     }
@@ -27,7 +27,7 @@ impl Scale {
 
 /// Round values from 0 to `max`, at most about `count`, with their labels, in the one binary unit
 /// that fits `max`.
-pub(super) fn byte_ticks(max: u64, count: u32) -> Vec<(u64, String)> {
+pub(crate) fn byte_ticks(max: u64, count: u32) -> Vec<(u64, String)> {
     const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     // 800 MiB reads better in MiB, 1100 MiB in GiB.
     let power = (max.max(1).ilog2() / 10).min(6);
@@ -56,7 +56,7 @@ pub(super) fn byte_ticks(max: u64, count: u32) -> Vec<(u64, String)> {
 }
 
 /// Round whole numbers from 0 to `max`, at most about `count`, with their labels.
-pub(super) fn count_ticks(max: u64, count: u32) -> Vec<(u64, String)> {
+pub(crate) fn count_ticks(max: u64, count: u32) -> Vec<(u64, String)> {
     let step = round_step(max as f64, count, 1.0) as u64;
     (0..=4 * u64::from(count.max(1)))
         .map(|i| i.saturating_mul(step))

@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::data::Scope;
-use crate::analysis::{argument_path, buffer_label, Context};
-use crate::model::op_name::scopes;
-use crate::model::AllocationKind;
+use crate::hlo::op_name::scopes;
+use crate::hlo::AllocationKind;
+use crate::peak::{argument_path, buffer_label, Context};
 
 /// Deeper scopes count as their ancestor.
 const MAX_DEPTH: usize = 8;
@@ -19,7 +19,7 @@ struct Node {
 }
 
 /// The tree of what is live at the peak.
-pub(super) fn scope_tree(ctx: &Context<'_, '_>) -> Scope {
+pub(crate) fn scope_tree(ctx: &Context<'_, '_>) -> Scope {
     let mut root = Node::default();
     for b in &ctx.peak.buffers {
         let mut path = path_of(&buffer_label(ctx, b), b.kind);

@@ -13,12 +13,12 @@ use tiny_skia::{
 use super::font::{Fonts, Outline};
 
 /// Font sizes in plotters are this many times the em (its SVG backend says so too).
-pub(super) const PLOTTERS_EM: f64 = 1.24;
+pub(crate) const PLOTTERS_EM: f64 = 1.24;
 /// Where a line of text has its baseline below its top, in ems (again as in plotters' SVG).
-pub(super) const BASELINE: f32 = 0.76;
+pub(crate) const BASELINE: f32 = 0.76;
 
 /// The pixmap and what is needed to draw text on it.
-pub(super) struct SkiaBackend<'a> {
+pub(crate) struct SkiaBackend<'a> {
     pixmap: &'a mut Pixmap,
     fonts: &'a Fonts,
     units: (u32, u32),
@@ -27,7 +27,7 @@ pub(super) struct SkiaBackend<'a> {
 
 /// Drawing on a pixmap cannot fail.
 #[derive(Debug)]
-pub(super) enum Never {}
+pub(crate) enum Never {}
 
 impl std::fmt::Display for Never {
     fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -41,7 +41,7 @@ type Drawn = Result<(), DrawingErrorKind<Never>>;
 
 impl<'a> SkiaBackend<'a> {
     /// A backend over all of `pixmap`, with `per_pixel` units a pixel.
-    pub(super) fn new(pixmap: &'a mut Pixmap, fonts: &'a Fonts, per_pixel: u32) -> Self {
+    pub(crate) fn new(pixmap: &'a mut Pixmap, fonts: &'a Fonts, per_pixel: u32) -> Self {
         let per_pixel = per_pixel.max(1);
         let units = (
             pixmap.width().saturating_mul(per_pixel),

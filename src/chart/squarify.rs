@@ -5,7 +5,7 @@ use super::canvas::Area;
 
 /// Rectangles for `weights`, in their order. Best looking when weights descend. Weights that are
 /// zero, or all of them when their sum is, get empty rectangles.
-pub(super) fn squarify(weights: &[f64], area: Area) -> Vec<Area> {
+pub(crate) fn squarify(weights: &[f64], area: Area) -> Vec<Area> {
     let weights: Vec<f64> = weights
         .iter()
         .map(|w| if w.is_finite() { w.max(0.0) } else { 0.0 })

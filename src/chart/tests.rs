@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use super::canvas::Canvas;
 use super::font::Fonts;
 use super::recorder::Recorder;
-use super::*;
-use crate::model::AllocationKind::{self, *};
+use crate::chart::*;
+use crate::hlo::AllocationKind;
+use crate::hlo::AllocationKind::*;
 
 const GIB: u64 = 1 << 30;
 

@@ -11,27 +11,27 @@ use super::parts::{
     Swatch, BODY, HEAD, INNER, MARGIN, NOTE, POINT, STRONG, X_AXIS,
 };
 use super::scale::{byte_ticks, count_ticks, Scale};
-use crate::model::AllocationKind;
+use crate::hlo::AllocationKind;
 use crate::units;
 
 /// Height of `timeline.png`.
-pub(super) const HEIGHT: f32 = 920.0;
+pub(crate) const HEIGHT: f32 = 920.0;
 /// Above the plot, for the peak's label.
 const STRIP: f32 = 46.0;
 
 /// Said where there is no trace.
-pub(super) const NO_TRACE: &str =
+pub(crate) const NO_TRACE: &str =
     "No heap simulator trace in the file: memory over program order is not known.";
 
 /// `timeline.png`.
-pub(super) fn draw_page<B: DrawingBackend>(c: &mut Canvas<'_, B>, data: &ChartData) {
+pub(crate) fn draw_page<B: DrawingBackend>(c: &mut Canvas<'_, B>, data: &ChartData) {
     head(c, data, "Memory over program order");
     let area = Area::new(MARGIN, HEAD + 6.0, INNER, HEIGHT - HEAD - 36.0);
     draw(c, area, data, true);
 }
 
 /// The chart in `area`; `kinds` adds the kinds and their bytes to the legend.
-pub(super) fn draw<B: DrawingBackend>(
+pub(crate) fn draw<B: DrawingBackend>(
     c: &mut Canvas<'_, B>,
     area: Area,
     data: &ChartData,
@@ -93,7 +93,7 @@ fn has_padding(t: &Timeline) -> bool {
 }
 
 /// Corners of a stepped line, one step a column.
-pub(super) fn outline(
+pub(crate) fn outline(
     t: &Timeline,
     x: Scale,
     y: Scale,
@@ -113,7 +113,7 @@ pub(super) fn outline(
 }
 
 /// The same line closed along the bottom of the plot.
-pub(super) fn closed(mut line: Vec<(f32, f32)>, bottom: f32) -> Vec<(f32, f32)> {
+pub(crate) fn closed(mut line: Vec<(f32, f32)>, bottom: f32) -> Vec<(f32, f32)> {
     if let (Some(first), Some(last)) = (line.first().copied(), line.last().copied()) {
         line.push((last.0, bottom));
         line.push((first.0, bottom));

@@ -11,12 +11,12 @@ use super::squarify::squarify;
 use crate::units;
 
 /// Height of `treemap.png`.
-pub(super) const HEIGHT: f32 = 1120.0;
+pub(crate) const HEIGHT: f32 = 1120.0;
 const TITLE: f32 = 34.0;
 const MAX_DEPTH: usize = 6;
 
 /// `treemap.png`.
-pub(super) fn draw_page<B: DrawingBackend>(c: &mut Canvas<'_, B>, data: &ChartData) {
+pub(crate) fn draw_page<B: DrawingBackend>(c: &mut Canvas<'_, B>, data: &ChartData) {
     head(c, data, "The peak by named scope");
     let area = Area::new(MARGIN, HEAD + 50.0, INNER, HEIGHT - HEAD - 50.0 - MARGIN);
     if data.scopes.size_bytes == 0 {

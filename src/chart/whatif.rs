@@ -5,22 +5,23 @@ use plotters_backend::DrawingBackend;
 
 use super::canvas::{Align, Area, Canvas};
 use super::data::{ChartData, Timeline, WhatIfData};
-use super::palette::{self, Color};
+use super::palette;
+use super::palette::Color;
 use super::parts::{
     head, legend, legend_height, sentence, x_axis, y_axis, y_axis_width, Swatch, BODY, HEAD, INNER,
     MARGIN, POINT, X_AXIS,
 };
 use super::scale::{byte_ticks, count_ticks, Scale};
 use super::timeline::{closed, outline};
-use crate::model::AllocationKind;
+use crate::hlo::AllocationKind;
 use crate::units;
 
 /// Height of `whatif.png`.
-pub(super) const HEIGHT: f32 = 960.0;
+pub(crate) const HEIGHT: f32 = 960.0;
 const STRIP: f32 = 80.0;
 
 /// `whatif.png`.
-pub(super) fn draw_page<B: DrawingBackend>(c: &mut Canvas<'_, B>, data: &ChartData) {
+pub(crate) fn draw_page<B: DrawingBackend>(c: &mut Canvas<'_, B>, data: &ChartData) {
     let area = Area::new(MARGIN, HEAD + 6.0, INNER, HEIGHT - HEAD - 36.0);
     match data
         .what_if

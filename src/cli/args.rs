@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::error::{Error, Result};
-use crate::model::MemorySpace;
-use crate::report::{Options, Style};
+use crate::hlo::MemorySpace;
+use crate::render::terminal::Style;
+use crate::report::Options;
 use crate::source::Select;
 use crate::units;
 

@@ -3,16 +3,16 @@
 use std::path::Path;
 
 use super::args::{Format, ReportArgs};
-use super::sink::{self, warn, Target};
+use super::sink;
+use super::sink::{warn, Target};
 use crate::error::{Error, Result};
-use crate::report::{
-    clean, elide, load, render_csv, render_html, render_markdown, wrap, Inventory, Loaded,
-    MarkdownOptions, Options, Report, Style,
-};
+use crate::render::terminal::{wrap, Style};
+use crate::render::{clean, elide, render_csv, render_html, render_markdown, MarkdownOptions};
+use crate::report::{load, Inventory, Loaded, Options, Report};
 use crate::source::Sources;
 use crate::units;
 
-pub(super) fn report(args: ReportArgs) -> Result<u8> {
+pub(crate) fn report(args: ReportArgs) -> Result<u8> {
     let mut options = args.input.options()?;
     options.timeline = args.timeline;
     match args.format {
@@ -104,7 +104,7 @@ fn command_line(args: &ReportArgs) -> String {
 }
 
 /// Pretty JSON with a newline at its end.
-pub(super) fn json(value: &impl serde::Serialize) -> Result<String> {
+pub(crate) fn json(value: &impl serde::Serialize) -> Result<String> {
     let mut text = serde_json::to_string_pretty(value)
         .map_err(|e| Error::output(Path::new("<json>"), e.into()))?;
     text.push('\n');
@@ -171,7 +171,7 @@ fn svgs(_: &Loaded<'_>, _: &Options, _: &Report) -> Result<Vec<(String, String)>
 }
 
 /// The listing of `ls`.
-pub(super) fn ls_text(found: &Inventory, width: usize, style: Style) -> String {
+pub(crate) fn ls_text(found: &Inventory, width: usize, style: Style) -> String {
     let mut out = String::new();
     let mut silent = 0usize;
     for f in &found.files {

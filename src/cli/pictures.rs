@@ -6,10 +6,10 @@ use crate::error::Result;
 use crate::report::{Loaded, Options, Report};
 
 /// File name, caption and content of a picture.
-pub(super) type Picture = (String, String, Vec<u8>);
+pub(crate) type Picture = (String, String, Vec<u8>);
 
 /// All pictures of the first module; none where its peak is unknown.
-pub(super) fn pictures(
+pub(crate) fn pictures(
     args: &ReportArgs,
     options: &Options,
     loaded: &Loaded<'_>,
@@ -37,7 +37,7 @@ pub(super) fn pictures(
 }
 
 /// Charts for the page: caption and SVG.
-pub(super) fn svgs(
+pub(crate) fn svgs(
     loaded: &Loaded<'_>,
     options: &Options,
     report: &Report,
@@ -87,7 +87,7 @@ fn caption(kind: ChartKind) -> &'static str {
     }
 }
 
-pub(super) fn data(loaded: &Loaded<'_>, options: &Options, report: &Report) -> Option<ChartData> {
+pub(crate) fn data(loaded: &Loaded<'_>, options: &Options, report: &Report) -> Option<ChartData> {
     let module = loaded.modules.first()?;
     let analysis = module.analysis.as_ref()?;
     let capacity = loaded

@@ -3,11 +3,12 @@
 use super::args::{terminal_width, Cli, Command, LsArgs, LsFormat, SummaryArgs};
 use super::{output, sink};
 use crate::error::{Error, Result};
-use crate::report::{inventory, load, render_terminal, Detail, TerminalOptions};
+use crate::render::terminal::{render_terminal, TerminalOptions};
+use crate::report::{inventory, load, Detail};
 use crate::source::Sources;
 
 /// Runs a command; the process's exit code.
-pub(super) fn run(cli: Cli) -> Result<u8> {
+pub(crate) fn run(cli: Cli) -> Result<u8> {
     match cli.command {
         None => summary(cli.summary),
         Some(Command::Summary(args)) => summary(args),

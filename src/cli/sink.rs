@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Diagnostic, Error, Result, Severity};
 
 /// Writes the report to standard output. A closed pipe is reported as such.
-pub(super) fn print(bytes: &[u8]) -> Result<()> {
+pub(crate) fn print(bytes: &[u8]) -> Result<()> {
     let mut out = std::io::stdout().lock();
     out.write_all(bytes)
         .and_then(|()| out.flush())
@@ -15,13 +15,13 @@ pub(super) fn print(bytes: &[u8]) -> Result<()> {
 }
 
 /// One line to standard error; a closed one is nobody's concern.
-pub(super) fn complain(line: &str) {
+pub(crate) fn complain(line: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }
 
 /// A place to write to; checked before the work starts.
 #[derive(Debug)]
-pub(super) struct Target {
+pub(crate) struct Target {
     path: PathBuf,
     place: Place,
 }
@@ -37,7 +37,7 @@ enum Place {
 impl Target {
     /// Checks that `path` can be written: its folder exists (or is made), and no file is there
     /// unless `force` is given.
-    pub(super) fn new(path: &Path, force: bool) -> Result<Target> {
+    pub(crate) fn new(path: &Path, force: bool) -> Result<Target> {
         let refuse = |why| Err(Error::output(path, why));
         let place = match std::fs::metadata(path) {
             Ok(m) if m.is_dir() => return refuse(std::io::Error::other("it is a folder")),
@@ -68,7 +68,7 @@ impl Target {
     }
 
     /// Writes the file whole or not at all.
-    pub(super) fn write(&self, bytes: &[u8]) -> Result<()> {
+    pub(crate) fn write(&self, bytes: &[u8]) -> Result<()> {
         let result = match &self.place {
             Place::File(path) => replace(path, bytes),
             Place::Stream => std::fs::OpenOptions::new()
@@ -80,7 +80,7 @@ impl Target {
     }
 
     /// Where it goes.
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 }
@@ -110,13 +110,13 @@ fn is_stream(_: std::fs::FileType) -> bool {
 
 impl Error {
     /// Whether it says that nobody reads the output any more.
-    pub(super) fn is_closed_pipe(&self) -> bool {
+    pub(crate) fn is_closed_pipe(&self) -> bool {
         matches!(self, Error::Output { source, .. } if source.kind() == ErrorKind::BrokenPipe)
     }
 }
 
 /// Diagnostics go to standard error; notes stay in the JSON.
-pub(super) fn warn(diagnostics: &[Diagnostic], quiet: bool) {
+pub(crate) fn warn(diagnostics: &[Diagnostic], quiet: bool) {
     if quiet {
         return;
     }

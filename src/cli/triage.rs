@@ -8,14 +8,17 @@ use serde::Serialize;
 
 use super::args::{terminal_width, TriageArgs, TriageFormat};
 use super::{output, sink};
-use crate::decode::FileKind;
 use crate::error::{Error, Result};
-use crate::oom::{self, OomReport, TriageReport};
-use crate::report::{
-    join, join_shapes, load, render_joined, render_joined_markdown, render_shapes,
-    render_shapes_markdown, Joined, JoinedShapes, Options,
-};
+use crate::oom;
+use crate::oom::{OomReport, TriageReport};
+use crate::render::{render_joined, render_joined_markdown};
+use crate::render::{triage_markdown, triage_text};
+use crate::report::{load, Options};
+use crate::source::FileKind;
 use crate::source::Sources;
+use crate::triage::{
+    join, join_shapes, render_shapes, render_shapes_markdown, Joined, JoinedShapes,
+};
 
 /// Text files beside a dump that are larger than this are not looked into.
 const MAX_TEXT_BESIDE: usize = 64 << 20;
@@ -30,7 +33,7 @@ struct Output<'o> {
     joined_shapes: Option<&'o JoinedShapes>,
 }
 
-pub(super) fn triage(args: TriageArgs) -> Result<u8> {
+pub(crate) fn triage(args: TriageArgs) -> Result<u8> {
     let mut with = args.with.clone();
     let report = read(&args.file, &mut with)?;
     let dump = match report.reports.iter().position(is_compile_time) {
@@ -54,7 +57,7 @@ pub(super) fn triage(args: TriageArgs) -> Result<u8> {
                 Dump::Shapes(_, shapes) => render_shapes_markdown(shapes),
                 Dump::None => String::new(),
             };
-            format!("{}{more}", oom::markdown::render(&beside(&report, &dump)))
+            format!("{}{more}", triage_markdown::render(&beside(&report, &dump)))
         }
         _ => as_text(&report, &dump, &args),
     };
@@ -90,7 +93,7 @@ fn beside(report: &TriageReport, dump: &Dump) -> TriageReport {
                 let donate = shapes.parameter_bytes > 0;
                 r.advice.retain(|s| donate || s.id != "donation");
                 r.advice.splice(0..0, shapes.advice.iter().cloned());
-                r.advice.truncate(crate::advise::steps::MAX_STEPS);
+                r.advice.truncate(crate::triage::steps::MAX_STEPS);
             }
         }
         Dump::None => {}
@@ -99,7 +102,7 @@ fn beside(report: &TriageReport, dump: &Dump) -> TriageReport {
 }
 
 fn as_text(report: &TriageReport, dump: &Dump, args: &TriageArgs) -> String {
-    let text = oom::text::render(&beside(report, dump));
+    let text = triage_text::render(&beside(report, dump));
     let (width, style) = (terminal_width(), args.color.style());
     match dump {
         Dump::None => text,
@@ -224,15 +227,15 @@ fn text_beside(folder: &Path) -> Result<TriageReport> {
     ))
 }
 
-pub(super) fn explain(topic: Option<&str>) -> Result<u8> {
-    match crate::advise::explain(topic) {
+pub(crate) fn explain(topic: Option<&str>) -> Result<u8> {
+    match crate::triage::explain(topic) {
         Some(text) => {
             sink::print(text.as_bytes())?;
             Ok(0)
         }
         None => Err(Error::usage(
             format!("explain {}: no such topic", topic.unwrap_or_default()),
-            match crate::advise::suggest(topic.unwrap_or_default()).join(", ") {
+            match crate::triage::suggest(topic.unwrap_or_default()).join(", ") {
                 near if near.is_empty() => "`xpeak explain` lists the topics".to_owned(),
                 near => format!("close to it: {near}; `xpeak explain` lists all topics"),
             },

@@ -3,11 +3,13 @@
 use super::args::{size, PlanArgs, TriageFormat, WhatIfArgs};
 use super::{output, sink};
 use crate::error::{Error, Result};
+use crate::render::{whatif_markdown, whatif_text};
 use crate::report::{load, meshes_beside, Detail, Loaded, Options, Report};
-use crate::simulate::{self, Edit, PlanOptions, WhatIfChart, WhatIfOptions};
 use crate::source::Sources;
+use crate::whatif;
+use crate::whatif::{Edit, PlanOptions, WhatIfChart, WhatIfOptions};
 
-pub(super) fn whatif(args: WhatIfArgs) -> Result<u8> {
+pub(crate) fn whatif(args: WhatIfArgs) -> Result<u8> {
     let edits = edits(&args)?;
     if edits.is_empty() {
         return Err(Error::usage(
@@ -29,7 +31,7 @@ pub(super) fn whatif(args: WhatIfArgs) -> Result<u8> {
         .hbm_capacity_bytes
         .filter(|_| options.space.0 == 0);
     let module = program(&loaded)?;
-    let (result, chart) = simulate::whatif(
+    let (result, chart) = whatif::whatif(
         &module.program,
         &WhatIfOptions {
             space: options.space,
@@ -47,14 +49,14 @@ pub(super) fn whatif(args: WhatIfArgs) -> Result<u8> {
     }
     let text = match args.format {
         Some(TriageFormat::Json) => output::json(&result)?,
-        Some(TriageFormat::Md) => simulate::markdown::whatif(&result),
-        _ => simulate::text::whatif(&result),
+        Some(TriageFormat::Md) => whatif_markdown::whatif(&result),
+        _ => whatif_text::whatif(&result),
     };
     sink::print(text.as_bytes())?;
     Ok(0)
 }
 
-pub(super) fn plan(args: PlanArgs) -> Result<u8> {
+pub(crate) fn plan(args: PlanArgs) -> Result<u8> {
     let mut options = first_module(args.input.options()?);
     if let Some(fit) = &args.fit {
         options.capacity_bytes = Some(size("--fit", fit)?);
@@ -71,7 +73,7 @@ pub(super) fn plan(args: PlanArgs) -> Result<u8> {
         ));
     };
     let module = program(&loaded)?;
-    let plan = simulate::plan(
+    let plan = whatif::plan(
         &module.program,
         &PlanOptions {
             space: options.space,
@@ -84,8 +86,8 @@ pub(super) fn plan(args: PlanArgs) -> Result<u8> {
     )?;
     let text = match args.format {
         Some(TriageFormat::Json) => output::json(&plan)?,
-        Some(TriageFormat::Md) => simulate::markdown::plan(&plan),
-        _ => simulate::text::plan(&plan),
+        Some(TriageFormat::Md) => whatif_markdown::plan(&plan),
+        _ => whatif_text::plan(&plan),
     };
     sink::print(text.as_bytes())?;
     Ok(0)
@@ -118,7 +120,7 @@ fn program<'l, 's>(loaded: &'l Loaded<'s>) -> Result<&'l crate::report::LoadedMo
         })
 }
 
-fn findings<'r>(report: &'r Report, options: &Options) -> &'r [crate::analysis::Finding] {
+fn findings<'r>(report: &'r Report, options: &Options) -> &'r [crate::findings::Finding] {
     report
         .modules
         .first()

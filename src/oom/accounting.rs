@@ -18,17 +18,17 @@ const MAX_LINES: usize = 16;
 const MAX_FIGURES: usize = 24;
 
 /// PyTorch/XLA's lines.
-pub(super) fn parse_pytorch(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
+pub(crate) fn parse_pytorch(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
     figures(sq, at, end, "pytorch_xla")
 }
 
 /// MaxText's summary.
-pub(super) fn parse_maxtext(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
+pub(crate) fn parse_maxtext(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
     figures(sq, at, sq.line_end(at).min(end), "maxtext")
 }
 
 /// MaxText's line per device.
-pub(super) fn parse_maxtext_device(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
+pub(crate) fn parse_maxtext_device(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
     let text = sq.readable(at, sq.line_end(at).min(end));
     let rest = text.strip_prefix("Using (GB)")?.trim();
     let (amount, device) = rest.split_once(" on ")?;
@@ -49,7 +49,7 @@ pub(super) fn parse_maxtext_device(sq: &Squeezed, at: usize, end: usize) -> Opti
 }
 
 /// Reactant's box.
-pub(super) fn parse_reactant(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
+pub(crate) fn parse_reactant(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
     figures(sq, at, end, "reactant")
 }
 

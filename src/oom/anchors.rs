@@ -10,7 +10,7 @@ const BITS: u32 = 15;
 
 /// A set of words to find. The longer the shortest of them, the faster the search.
 #[derive(Debug)]
-pub(super) struct Anchors {
+pub(crate) struct Anchors {
     /// How far to move when bytes of this hash end the window.
     shift: Box<[u8; 1 << BITS]>,
     /// Words whose window ends with bytes of this hash, as (hash, word), sorted.

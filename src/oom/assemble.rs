@@ -6,7 +6,7 @@ use super::gpu_line::DRIVER_NOTE;
 use super::report::{Kind, OomReport, TriageReport, Warning};
 use super::size::prints_as;
 use super::{device, groups, scenario};
-use crate::advise::next_steps;
+use crate::triage::next_steps;
 
 /// Version of the JSON.
 const SCHEMA_VERSION: u32 = 1;
@@ -19,7 +19,7 @@ const USAGE_DISTANCE: u64 = 60;
 
 /// Collects what is found.
 #[derive(Debug, Default)]
-pub(super) struct Assembly {
+pub(crate) struct Assembly {
     reports: Vec<OomReport>,
     warnings: Vec<(u64, Warning)>,
     /// A usage report that may still grow.

@@ -25,7 +25,7 @@ use super::size::{human, parse_int, parse_size};
 const MAX_SIZES: usize = 32;
 
 /// Reads it from `ran out of memory trying to allocate`.
-pub(super) fn parse(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
+pub(crate) fn parse(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
     let mut c = Cursor::within(&sq.text, at, end);
     c.lit("ranoutofmemorytryingtoallocate").then_some(())?;
     let mut requested = c.size_or_int()?;

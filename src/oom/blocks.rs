@@ -33,7 +33,7 @@ const MAX_BLOCKS: usize = 1000;
 const MAX_TEXT: usize = 4000;
 
 /// All blocks in a range.
-pub(super) fn parse(sq: &Squeezed, from: usize, end: usize) -> Vec<Allocation> {
+pub(crate) fn parse(sq: &Squeezed, from: usize, end: usize) -> Vec<Allocation> {
     let mut starts = Vec::new();
     let mut c = Cursor::within(&sq.text, from, end);
     while c.skip_past("Size:", usize::MAX >> 1) && starts.len() < MAX_BLOCKS {
@@ -144,7 +144,7 @@ fn shape(rest: &[u8]) -> Option<String> {
 }
 
 /// `op_name="..." source_file="..." source_line=N stack_frame_id=N`.
-pub(super) fn operator(sq: &Squeezed, from: usize, stop: usize, a: &mut Allocation) {
+pub(crate) fn operator(sq: &Squeezed, from: usize, stop: usize, a: &mut Allocation) {
     let c = Cursor::within(&sq.text, from, stop);
     a.op_name = quoted(sq, &c, "op_name=\"");
     let number = |key: &str| {

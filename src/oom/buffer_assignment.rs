@@ -15,7 +15,7 @@ use super::report::Kind;
 use super::section::Squeezed;
 
 /// Reads it from `BufferAssignment stats:`.
-pub(super) fn parse(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
+pub(crate) fn parse(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
     let c = Cursor::within(&sq.text, at, end);
     let list = c.find("Peakbuffers:", usize::MAX >> 1).unwrap_or(end);
     let stats = Cursor::within(&sq.text, at, list);

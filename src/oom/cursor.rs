@@ -4,7 +4,7 @@ use super::size::{parse_int, parse_size};
 
 /// A position in text; every read either moves past what it read or stays.
 #[derive(Debug, Clone)]
-pub(super) struct Cursor<'a> {
+pub(crate) struct Cursor<'a> {
     text: &'a [u8],
     at: usize,
 }
@@ -118,7 +118,7 @@ impl<'a> Cursor<'a> {
 }
 
 /// First place of `word` in `text`.
-pub(super) fn find(text: &[u8], word: &[u8]) -> Option<usize> {
+pub(crate) fn find(text: &[u8], word: &[u8]) -> Option<usize> {
     let first = *word.first()?;
     let mut from = 0;
     while let Some(n) = text.get(from..)?.iter().position(|&b| b == first) {
@@ -132,7 +132,7 @@ pub(super) fn find(text: &[u8], word: &[u8]) -> Option<usize> {
 }
 
 /// Last place of `word` in `text`.
-pub(super) fn rfind(text: &[u8], word: &[u8]) -> Option<usize> {
+pub(crate) fn rfind(text: &[u8], word: &[u8]) -> Option<usize> {
     if word.is_empty() || word.len() > text.len() {
         return None;
     }
@@ -140,6 +140,6 @@ pub(super) fn rfind(text: &[u8], word: &[u8]) -> Option<usize> {
 }
 
 /// Bytes as text, damaged ones replaced.
-pub(super) fn lossy(text: &[u8]) -> String {
+pub(crate) fn lossy(text: &[u8]) -> String {
     String::from_utf8_lossy(text).into_owned()
 }

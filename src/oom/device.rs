@@ -22,7 +22,7 @@ const HBM: &[(u64, &str)] = &[
 const H100_BYTES: u64 = 84_942_979_072;
 
 /// The chip whose capacity this is; `None` when no or more than one capacity fits.
-pub(super) fn guess(r: &OomReport) -> Option<DeviceGuess> {
+pub(crate) fn guess(r: &OomReport) -> Option<DeviceGuess> {
     let limit = r.limit_bytes?;
     let device = match r.kind {
         Kind::GpuAllocation | Kind::GpuBfc | Kind::GpuBufferAssignment => {

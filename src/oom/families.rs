@@ -96,7 +96,7 @@ fn anchors() -> &'static Anchors {
 }
 
 /// Everything the text says, in its order.
-pub(super) fn parse(sq: &Squeezed) -> Vec<Found> {
+pub(crate) fn parse(sq: &Squeezed) -> Vec<Found> {
     let mut hits = Vec::new();
     let mut from = 0;
     while let Some((at, word)) = anchors().find(&sq.text, from) {

@@ -11,7 +11,7 @@ use super::report::Kind;
 use super::section::Squeezed;
 
 /// Reads it from `Aborting compilation early`.
-pub(super) fn parse(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
+pub(crate) fn parse(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
     let mut c = Cursor::within(&sq.text, at, end);
     c.skip_past("Requires", 200).then_some(())?;
     let mut r = base(sq, at, Kind::TpuFastExit, true);

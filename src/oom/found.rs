@@ -5,7 +5,7 @@ use super::section::Squeezed;
 
 /// What a parser found.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(crate) enum Found {
     /// A failure, or something that stands for itself.
     Report(Box<OomReport>),
     /// Something to note beside a failure.
@@ -17,7 +17,7 @@ pub(super) enum Found {
 }
 
 /// A report with what every message may carry: its line, how often, its error code.
-pub(super) fn base(sq: &Squeezed, at: usize, kind: Kind, oom: bool) -> OomReport {
+pub(crate) fn base(sq: &Squeezed, at: usize, kind: Kind, oom: bool) -> OomReport {
     let mut r = OomReport::new(kind, oom);
     (r.line, r.count) = sq.line_at(at);
     r.code = error_code(sq, at);
@@ -42,7 +42,7 @@ fn error_code(sq: &Squeezed, at: usize) -> Option<String> {
 
 /// A name in the readable text: letters, digits and `_.-<>$`; a full stop at its end is not its.
 /// A line that is full can break a name: then it goes on in the next.
-pub(super) fn name_at(sq: &Squeezed, at: usize) -> Option<String> {
+pub(crate) fn name_at(sq: &Squeezed, at: usize) -> Option<String> {
     const FULL_LINE: usize = 60;
     let part = |c: &char| c.is_ascii_alphanumeric() || "_.-<>$".contains(*c);
     let raw = sq.section.raw.get(sq.raw_at(at)..)?;

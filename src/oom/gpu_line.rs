@@ -23,7 +23,7 @@ fn report(mut r: OomReport, requested: Option<u64>) -> Option<Found> {
 }
 
 /// The usual one.
-pub(super) fn parse_out_of_memory(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
+pub(crate) fn parse_out_of_memory(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
     let mut c = Cursor::within(&sq.text, at, end);
     c.lit("Outofmemorywhiletryingtoallocate").then_some(())?;
     let requested = requested(&mut c)?;
@@ -47,7 +47,7 @@ fn executable(c: &Cursor<'_>) -> Option<String> {
 }
 
 /// The platform allocator's.
-pub(super) fn parse_request(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
+pub(crate) fn parse_request(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
     let mut c = Cursor::within(&sq.text, at, end);
     c.lit("Failedtoallocaterequestfor").then_some(())?;
     let requested = exact(&mut c)?;
@@ -55,7 +55,7 @@ pub(super) fn parse_request(sq: &Squeezed, at: usize, end: usize) -> Option<Foun
 }
 
 /// The driver's. The allocator asks it for less and less, so it comes in series.
-pub(super) fn parse_driver(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
+pub(crate) fn parse_driver(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
     let mut c = Cursor::within(&sq.text, at, end);
     c.lit("failedtoallocate").then_some(())?;
     let requested = exact(&mut c)?;
@@ -68,7 +68,7 @@ pub(super) fn parse_driver(sq: &Squeezed, at: usize, end: usize) -> Option<Found
 }
 
 /// Marks a report that came from the driver's line alone.
-pub(super) const DRIVER_NOTE: &str =
+pub(crate) const DRIVER_NOTE: &str =
     "the driver's line; the allocator may have gone on with a smaller request";
 
 /// `4.00GiB (4294967552B)`: the exact figure when there is one.
@@ -85,7 +85,7 @@ fn exact(c: &mut Cursor<'_>) -> Option<u64> {
 }
 
 /// The limit set for a device.
-pub(super) fn parse_limit(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
+pub(crate) fn parse_limit(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
     let mut c = Cursor::within(&sq.text, at, end);
     c.lit("Notenoughmemorytoallocate").then_some(())?;
     let requested = c.size_or_int();
@@ -98,7 +98,7 @@ pub(super) fn parse_limit(sq: &Squeezed, at: usize, end: usize) -> Option<Found>
 }
 
 /// The CPU backend's.
-pub(super) fn parse_cpu(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
+pub(crate) fn parse_cpu(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
     let mut c = Cursor::within(&sq.text, at, end);
     c.lit("Outofmemoryallocating").then_some(())?;
     let requested = requested(&mut c)?;
@@ -106,7 +106,7 @@ pub(super) fn parse_cpu(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
 }
 
 /// Pinned host memory of a GPU program: not the device's.
-pub(super) fn parse_pinned_host(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
+pub(crate) fn parse_pinned_host(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
     let mut c = Cursor::within(&sq.text, at, end);
     c.lit("Outofhostmemorywhiletryingtoallocate")
         .then_some(())?;

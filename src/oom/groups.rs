@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::report::{Allocation, AllocationGroup};
 
 /// Groups of alike allocations; ties in the order of the text.
-pub(super) fn fold(allocations: &[Allocation]) -> Vec<AllocationGroup> {
+pub(crate) fn fold(allocations: &[Allocation]) -> Vec<AllocationGroup> {
     let mut index: BTreeMap<(Option<&str>, String), usize> = BTreeMap::new();
     let mut groups: Vec<AllocationGroup> = Vec::new();
     for a in allocations {

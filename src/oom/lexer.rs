@@ -11,7 +11,7 @@ use std::borrow::Cow;
 
 /// A line without its wrappers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Cleaned {
+pub(crate) struct Cleaned {
     /// What is left. May hold several lines when line ends were escaped.
     pub text: String,
     /// Who wrote it, as `TrainWorker pid=411, ip=10.68.6.4`.
@@ -26,7 +26,7 @@ const MAX_PREFIXES: usize = 8;
 const MAX_PREFIX: usize = 200;
 
 /// Takes the wrappers off a line.
-pub(super) fn clean(line: &str) -> Cleaned {
+pub(crate) fn clean(line: &str) -> Cleaned {
     let line = strip_ansi(line.trim_end_matches(['\r', '\n']));
     let mut out = Cleaned {
         repeated: 1,
@@ -50,7 +50,7 @@ pub(super) fn clean(line: &str) -> Cleaned {
 }
 
 /// The BFC allocator's picture of its memory: only `*`, `_` and `x`.
-pub(super) fn is_bar(text: &str) -> bool {
+pub(crate) fn is_bar(text: &str) -> bool {
     let text = text.trim();
     text.len() >= 10 && text.bytes().all(|b| matches!(b, b'*' | b'_' | b'x'))
 }

@@ -21,12 +21,12 @@ fn host(sq: &Squeezed, at: usize, note: &str) -> Option<Found> {
 }
 
 /// The kernel, the container or the scheduler killed the process.
-pub(super) fn parse_kill(sq: &Squeezed, at: usize, _end: usize) -> Option<Found> {
+pub(crate) fn parse_kill(sq: &Squeezed, at: usize, _end: usize) -> Option<Found> {
     host(sq, at, "the process was killed for its host memory")
 }
 
 /// Exit status 137: killed, mostly for host memory.
-pub(super) fn parse_exit(sq: &Squeezed, at: usize, _end: usize) -> Option<Found> {
+pub(crate) fn parse_exit(sq: &Squeezed, at: usize, _end: usize) -> Option<Found> {
     let line = sq.readable(at, sq.line_end(at).min(at + 40));
     let rest = line.split_once("137").map_or("", |(_, rest)| rest);
     if rest.starts_with(|c: char| c.is_ascii_alphanumeric()) {
@@ -40,12 +40,12 @@ pub(super) fn parse_exit(sq: &Squeezed, at: usize, _end: usize) -> Option<Found>
 }
 
 /// C++ found no host memory.
-pub(super) fn parse_bad_alloc(sq: &Squeezed, at: usize, _end: usize) -> Option<Found> {
+pub(crate) fn parse_bad_alloc(sq: &Squeezed, at: usize, _end: usize) -> Option<Found> {
     host(sq, at, "std::bad_alloc: the process found no host memory")
 }
 
 /// TensorFlow's executor ran out: the device is full, but there is no XLA program to look at.
-pub(super) fn parse_tensorflow(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
+pub(crate) fn parse_tensorflow(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
     let mut c = Cursor::within(&sq.text, at, end);
     c.lit("OOMwhenallocatingtensorwithshape").then_some(())?;
     (c.peek() == Some(b'[')).then_some(())?;
@@ -58,7 +58,7 @@ pub(super) fn parse_tensorflow(sq: &Squeezed, at: usize, end: usize) -> Option<F
 }
 
 /// A tool's own guess in XLA's words, with decimal units.
-pub(super) fn estimate(sq: &Squeezed, at: usize) -> Option<Found> {
+pub(crate) fn estimate(sq: &Squeezed, at: usize) -> Option<Found> {
     let text = sq.readable(at, sq.line_end(at).min(at + 400));
     let mut r = base(sq, at, Kind::LookAlike, false);
     r.notes.push(text.trim().chars().take(200).collect());

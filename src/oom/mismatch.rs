@@ -13,7 +13,7 @@ use super::section::Squeezed;
 use super::shape_text::ShapeText;
 
 /// Reads it from `but got buffer`.
-pub(super) fn parse(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
+pub(crate) fn parse(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
     let from = at.saturating_sub(2000);
     let start = from + rfind(sq.text.get(from..at)?, b"Executable(")?;
     let mut c = Cursor::within(&sq.text, start, end);

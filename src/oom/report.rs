@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-use crate::advise::Step;
+use crate::triage::Step;
 
 /// What one piece of text says about memory.
 #[derive(Debug, Clone, PartialEq, Serialize)]

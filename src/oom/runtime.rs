@@ -16,7 +16,7 @@ use super::report::Kind;
 use super::section::Squeezed;
 
 /// A buffer that found no room.
-pub(super) fn parse_allocation(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
+pub(crate) fn parse_allocation(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
     let mut c = Cursor::within(&sq.text, at, end);
     c.lit("Attemptingtoallocate").then_some(())?;
     let requested = c.size()?;
@@ -44,7 +44,7 @@ pub(super) fn parse_allocation(sq: &Squeezed, at: usize, end: usize) -> Option<F
 }
 
 /// A program whose reserve found no room.
-pub(super) fn parse_load(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
+pub(crate) fn parse_load(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
     let mut c = Cursor::within(&sq.text, at, end);
     c.lit("Attemptingtoreserve").then_some(())?;
     let requested = c.size()?;

@@ -124,12 +124,12 @@ fn words() -> &'static Anchors {
 }
 
 /// Whether text holds a word that could open a section.
-pub(super) fn has_word(text: &[u8]) -> bool {
+pub(crate) fn has_word(text: &[u8]) -> bool {
     words().find(text, 0).is_some()
 }
 
 /// Reads a log to its end and hands over each section as soon as it is complete.
-pub(super) fn scan(mut input: impl Read, mut done: impl FnMut(Section)) -> io::Result<()> {
+pub(crate) fn scan(mut input: impl Read, mut done: impl FnMut(Section)) -> io::Result<()> {
     let mut state = Scan {
         open: Vec::new(),
         line: 1,

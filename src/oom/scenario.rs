@@ -3,7 +3,7 @@
 use super::report::{Kind, OomReport, Scenario};
 
 /// The scenario; `None` when nothing ran out.
-pub(super) fn decide(r: &OomReport) -> Option<Scenario> {
+pub(crate) fn decide(r: &OomReport) -> Option<Scenario> {
     Some(match r.kind {
         Kind::TpuCompileHbm => by_list(r),
         Kind::TpuCompileVmem => Scenario::Vmem,

@@ -14,7 +14,7 @@ use super::section::Squeezed;
 use super::shape_text::ShapeText;
 
 /// Reads it from `while allocating on stack for`.
-pub(super) fn parse(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
+pub(crate) fn parse(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
     let before = sq.text.get(at.saturating_sub(80)..at)?;
     let head = rfind(before, b"memoryspace")?;
     let space = lossy(before.get(head + "memoryspace".len()..)?);

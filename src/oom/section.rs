@@ -8,7 +8,7 @@ use super::cursor::lossy;
 
 /// Free and used pieces listed by the BFC allocator, folded while the log is read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct ChunkRun {
+pub(crate) struct ChunkRun {
     /// Where the run stands in the section's raw text.
     pub at: usize,
     pub free_count: u64,
@@ -19,7 +19,7 @@ pub(super) struct ChunkRun {
 
 /// Lines under collection.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Section {
+pub(crate) struct Section {
     pub tag: Option<String>,
     /// Cleaned lines, each with its line end.
     pub raw: String,
@@ -35,7 +35,7 @@ pub(super) struct Section {
 
 /// A section without blanks.
 #[derive(Debug)]
-pub(super) struct Squeezed {
+pub(crate) struct Squeezed {
     pub text: Vec<u8>,
     map: Vec<u32>,
     pub section: Section,

@@ -10,7 +10,7 @@
 
 use super::cursor::Cursor;
 use super::size::parse_int;
-use crate::model::{ElementType, Layout, Shape};
+use crate::hlo::{ElementType, Layout, Shape};
 
 const MAX_RANK: usize = 64;
 const MAX_DEPTH: usize = 16;
@@ -223,11 +223,11 @@ mod tests {
                 shape.unpadded_bytes().unwrap(),
             );
             assert!(
-                super::super::size::prints_as(p, padded),
+                crate::oom::size::prints_as(p, padded),
                 "{text}: {p} is not {padded}"
             );
             assert!(
-                super::super::size::prints_as(u, unpadded),
+                crate::oom::size::prints_as(u, unpadded),
                 "{text}: {u} is not {unpadded}"
             );
         }

@@ -14,7 +14,7 @@ use super::section::Squeezed;
 use super::shape_text::ShapeText;
 
 /// Reads it from `Allocation (size=`.
-pub(super) fn parse(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
+pub(crate) fn parse(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
     let mut c = Cursor::within(&sq.text, at, end);
     c.lit("Allocation(size=").then_some(())?;
     let size = c.int()?;

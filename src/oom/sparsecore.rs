@@ -13,7 +13,7 @@ use super::report::Kind;
 use super::section::Squeezed;
 
 /// Reads it from `'memref.alloca' op`.
-pub(super) fn parse(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
+pub(crate) fn parse(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
     let mut c = Cursor::within(&sq.text, at, end);
     c.skip_past("upperbound(", 80).then_some(())?;
     let used = c.int()?;

@@ -11,7 +11,7 @@ use super::report::Kind;
 use super::section::Squeezed;
 
 /// Reads it from its first word.
-pub(super) fn parse(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
+pub(crate) fn parse(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
     let mut c = Cursor::within(&sq.text, at, end);
     c.any_lit(&["TPUTensorCoreHbmusage", "TCHbmusage"])
         .then_some(())?;

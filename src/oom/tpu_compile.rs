@@ -24,7 +24,7 @@ use super::report::{Kind, OomReport};
 use super::section::Squeezed;
 
 /// The report for one memory space.
-pub(super) fn parse_space(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
+pub(crate) fn parse_space(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
     let mut c = Cursor::within(&sq.text, at, end);
     c.lit("Ranoutofmemoryinmemoryspace").then_some(())?;
     let name = c.take_while(|b| b.is_ascii_lowercase() || b == b'_');
@@ -58,7 +58,7 @@ pub(super) fn parse_space(sq: &Squeezed, at: usize, end: usize) -> Option<Found>
 }
 
 /// The short form of 2025 and later.
-pub(super) fn parse_short(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
+pub(crate) fn parse_short(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
     let mut c = Cursor::within(&sq.text, at, end);
     c.lit("RanoutofmemoryonHBM").then_some(())?;
     c.skip_past("(", 80).then_some(())?;
@@ -89,7 +89,7 @@ fn module(sq: &Squeezed, from: usize, end: usize) -> Option<String> {
 }
 
 /// The two tables of a space, as far as they are there.
-pub(super) fn tables(sq: &Squeezed, space: &str, from: usize, end: usize, r: &mut OomReport) {
+pub(crate) fn tables(sq: &Squeezed, space: &str, from: usize, end: usize, r: &mut OomReport) {
     let whole = Cursor::within(&sq.text, from, end);
     let list = whole
         .find("Largestprogramallocations", usize::MAX >> 1)

@@ -13,7 +13,7 @@ use super::section::Squeezed;
 use super::tpu_compile::tables;
 
 /// One usage line.
-pub(super) fn parse_line(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
+pub(crate) fn parse_line(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
     let mut c = Cursor::within(&sq.text, at, end);
     c.lit("XLA::TPUprogram").then_some(())?;
     let space = lossy(c.take_while(|b| b.is_ascii_uppercase())).to_ascii_lowercase();
@@ -31,7 +31,7 @@ pub(super) fn parse_line(sq: &Squeezed, at: usize, end: usize) -> Option<Found> 
 }
 
 /// Tables without a headline: what is left of a report, or the compiler's information.
-pub(super) fn parse_table(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
+pub(crate) fn parse_table(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
     let before = sq.text.get(at.saturating_sub(32)..at)?;
     let head = super::cursor::rfind(before, b"Total")?;
     let name = before.get(head + 5..)?;

@@ -44,7 +44,7 @@ fn amount(c: &mut Cursor<'_>) -> Option<u64> {
 }
 
 /// Rematerialisation did not get low enough.
-pub(super) fn parse_rematerialization(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
+pub(crate) fn parse_rematerialization(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
     let mut c = Cursor::within(&sq.text, at, end);
     c.lit("reducememoryusebelow").then_some(())?;
     let limit = amount(&mut c)?;
@@ -62,7 +62,7 @@ pub(super) fn parse_rematerialization(sq: &Squeezed, at: usize, end: usize) -> O
 }
 
 /// Parameters and outputs alone do not fit.
-pub(super) fn parse_arguments(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
+pub(crate) fn parse_arguments(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
     let mut c = Cursor::within(&sq.text, at, end);
     c.lit("input/outputarguments(").then_some(())?;
     let bytes = c.int()?;
@@ -80,7 +80,7 @@ pub(super) fn parse_arguments(sq: &Squeezed, at: usize, end: usize) -> Option<Fo
 }
 
 /// A tensor was replicated to change its sharding.
-pub(super) fn parse_spmd(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
+pub(crate) fn parse_spmd(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
     let text = sq.readable(at, sq.line_end(at).min(end));
     let message: String = text.trim().chars().take(300).collect();
     let (line, w) = warning(sq, at, "spmd_rematerialization", message);
@@ -88,7 +88,7 @@ pub(super) fn parse_spmd(sq: &Squeezed, at: usize, end: usize) -> Option<Found> 
 }
 
 /// Donated buffers that found no output to become.
-pub(super) fn parse_donation(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
+pub(crate) fn parse_donation(sq: &Squeezed, at: usize, end: usize) -> Option<Found> {
     let mut c = Cursor::within(&sq.text, at, end);
     c.lit("donatedbufferswerenotusable:").then_some(())?;
     let (mut total, mut count) = (Some(0u64), 0u64);

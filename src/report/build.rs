@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use super::module::SpaceAnalysis;
+use super::loaded::SpaceAnalysis;
 use super::schema::{
     BetterShapeEntry, Breakdown, BufferEntry, GroupEntry, HeldEntry, LiveEntry, PaddingCauseEntry,
     PaddingEntry, RankEntry, Rankings, ScopeEntry, ShapeEntry, ShapesOnly, SpaceReport, Timeline,
 };
-use crate::analysis::SpaceUsage;
-use crate::analysis::{
+use crate::hlo::{AllocationKind, BufferAssignment, Program, Shape};
+use crate::memory::SpaceUsage;
+use crate::peak::{
     buffer_label, long_held, opcode, producer_of, rank_by_element_type, rank_by_opcode,
     rank_by_source, BetterShape, Context, HeldRow, PeakBuffer, RangeLabels, RankRow, ScopeNode,
     ShapeChange,
 };
-use crate::model::{AllocationKind, BufferAssignment, Program, Shape};
 
 /// Rows of the ranking by bytes × program points that the report keeps.
 const LONG_HELD_ROWS: usize = 1000;

@@ -1,19 +1,21 @@
 //! Adds to a space's report what needs the module's graph: replication, origins, findings.
 
 use super::build::{kind_name, rank_entries};
-use super::module::LoadedModule;
-use super::module::SpaceAnalysis;
+use super::loaded::LoadedModule;
+use super::loaded::SpaceAnalysis;
 use super::schema::{ReplicationEntry, ReplicationRowEntry, SpaceReport, UnshardedEntry};
-use crate::analysis::{
-    all_findings, global_shape_witness, meshes_of, origins, padding_findings, rank_by,
-    replication_summary, unsharded_findings, Graph, RedundantRow, Replication, ReplicationSummary,
-};
-use crate::decode::decode_program;
+use crate::dataflow::Graph;
+use crate::devices::replication::{meshes_of, Replication};
+use crate::devices::{global_shape_witness, replication_summary, RedundantRow, ReplicationSummary};
 use crate::error::{Diagnostic, Severity};
-use crate::model::{AllocationKind, Mesh, Program};
+use crate::findings::{all_findings, padding_findings, unsharded_findings};
+use crate::hlo::decode::decode_program;
+use crate::hlo::{AllocationKind, Mesh, Program};
+use crate::peak::rank_by;
+use crate::training::origins;
 
 /// Fills replication, origins and findings of `report`, which is of `analysis`' space.
-pub(super) fn enrich(
+pub(crate) fn enrich(
     report: &mut SpaceReport,
     loaded: &LoadedModule<'_>,
     analysis: &SpaceAnalysis,
@@ -81,7 +83,7 @@ fn before_optimizations<'s>(
     let (path, bytes, container) = loaded.source.before_optimizations?;
     let read = decode_program(bytes, container);
     read.map_err(|e| {
-        let e = crate::decode::damaged(path, bytes, &e);
+        let e = crate::hlo::decode::damaged(path, bytes, &e);
         diagnostics.push(Diagnostic::new(
             Severity::Warning,
             "damaged_before_optimizations",

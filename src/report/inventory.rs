@@ -3,10 +3,11 @@
 
 use serde::Serialize;
 
-use crate::decode::{decode_program, decode_xspace, FileKind, HloContainer, XSpace};
+use super::loaded::SpaceAnalysis;
 use crate::error::{Diagnostic, Error};
-use crate::model::MemorySpace;
-use crate::report::SpaceAnalysis;
+use crate::hlo::decode::{decode_program, HloContainer};
+use crate::hlo::MemorySpace;
+use crate::source::{decode_xspace, FileKind, XSpace};
 use crate::source::{SourceFile, Sources};
 
 /// Everything in some paths.
@@ -165,7 +166,7 @@ fn profile(f: &SourceFile, out: &mut FileEntry) {
     let space = match decode_xspace(&f.bytes) {
         Ok(space) => space,
         Err(e) => {
-            let error = crate::decode::damaged(&f.path, &f.bytes, &e);
+            let error = crate::hlo::decode::damaged(&f.path, &f.bytes, &e);
             out.cannot.push(format!("{error}; {CAPTURE_PROFILE}"));
             return;
         }
@@ -251,7 +252,7 @@ fn program(f: &SourceFile, container: HloContainer, sources: &Sources, out: &mut
 fn module_entry(
     hlo: &[u8],
     container: HloContainer,
-    named: Option<&crate::decode::XProgram<'_>>,
+    named: Option<&crate::source::XProgram<'_>>,
 ) -> ModuleEntry {
     let mut out = ModuleEntry {
         name: named.map_or_else(String::new, |p| p.name.to_owned()),
@@ -272,7 +273,7 @@ fn module_entry(
             out.error = program
                 .diagnostics
                 .iter()
-                .find(|d| d.severity == crate::Severity::Error)
+                .find(|d| d.severity == crate::error::Severity::Error)
                 .map(|d| d.message.clone());
             let analysis = SpaceAnalysis::new(&program, MemorySpace::HBM);
             out.peak_bytes = analysis.as_ref().map(|a| a.usage.peak_bytes());
@@ -291,7 +292,7 @@ fn module_entry(
 }
 
 /// The error for sources without a single program: what was found, and what to do.
-pub(super) fn nothing_found(sources: &Sources, diagnostics: &[Diagnostic]) -> Error {
+pub(crate) fn nothing_found(sources: &Sources, diagnostics: &[Diagnostic]) -> Error {
     let inventory = inventory(sources);
     let mut what = match inventory.files.as_slice() {
         [] => "no files here".to_owned(),
@@ -308,7 +309,7 @@ pub(super) fn nothing_found(sources: &Sources, diagnostics: &[Diagnostic]) -> Er
     }
     if let Some(d) = diagnostics
         .iter()
-        .find(|d| d.severity == crate::Severity::Error)
+        .find(|d| d.severity == crate::error::Severity::Error)
     {
         what = format!("{what} ({})", d.message);
     }

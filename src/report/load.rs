@@ -3,13 +3,14 @@
 
 use super::build::{shapes_only, space_report, space_totals};
 use super::enrich::enrich;
-use super::module::LoadedModule;
-use super::module::SpaceAnalysis;
+use super::loaded::LoadedModule;
+use super::loaded::SpaceAnalysis;
 use super::schema::{DeviceEntry, ModuleReport, Report, Tool, SCHEMA_VERSION};
-use crate::analysis::space_usage;
-use crate::decode::{damaged, decode_program};
+use crate::chips::capacity_of;
 use crate::error::{Diagnostic, Error, Result, Severity};
-use crate::model::{capacity_of, MemorySpace};
+use crate::hlo::decode::{damaged, decode_program};
+use crate::hlo::MemorySpace;
+use crate::memory::space_usage;
 use crate::oom::limit_in;
 use crate::source::{Select, Sources};
 

@@ -3,9 +3,9 @@
 
 use serde::Serialize;
 
-use crate::analysis::Finding;
 use crate::error::Diagnostic;
-use crate::model::SourceLine;
+use crate::findings::Finding;
+use crate::hlo::SourceLine;
 use crate::source::SourceLabel;
 
 /// Version of the JSON structure; changes when a field changes its meaning or goes away.

@@ -64,7 +64,7 @@ impl FileBytes {
     }
 
     /// Like [`FileBytes::open`], unpacking no more than `limit` bytes.
-    pub(super) fn open_within(path: &Path, limit: u64) -> Result<FileBytes> {
+    pub(crate) fn open_within(path: &Path, limit: u64) -> Result<FileBytes> {
         // Asked before opening: to open a pipe is to wait for somebody who writes to it.
         let metadata = std::fs::metadata(path).map_err(|e| Error::io(path, e))?;
         if !metadata.is_file() {

@@ -1,13 +1,19 @@
-//! From paths to programs: opens files, recognises them, picks the run, the hosts and the module
-//! files that the user means.
+//! From paths to programs: opens files, recognises them by content, picks the run, the hosts and
+//! the module files that the user means. Says which texts stand beside, does not read them.
+//!
+//! In: paths. Out: [`Sources`] and the programs' bytes in them. May use: `hlo` for the wire format.
 
-mod bytes;
-mod programs;
-mod walk;
+pub(crate) mod bytes;
+pub(crate) mod programs;
+pub(crate) mod sniff;
+pub(crate) mod walk;
+pub(crate) mod xspace;
 
 pub use bytes::{FileBytes, MAX_DECOMPRESSED_BYTES};
 pub use programs::{host_name, ProgramSource, Select, SourceKind, SourceLabel};
+pub use sniff::{sniff, FileKind};
 pub use walk::{open_path, SourceFile};
+pub use xspace::{decode_xspace, XPlaneInfo, XProgram, XSpace};
 
 use std::path::PathBuf;
 

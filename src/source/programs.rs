@@ -7,11 +7,13 @@ use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashMap;
 
+use super::sniff::FileKind;
 use super::walk::SourceFile;
-use super::Sources;
-use crate::decode::wire::{fields, Value};
-use crate::decode::{decode_xspace, FileKind, HloContainer, XSpace};
+use super::xspace::{decode_xspace, XSpace};
 use crate::error::{Diagnostic, Error, Result, Severity};
+use crate::hlo::decode::wire::{fields, Value};
+use crate::hlo::decode::HloContainer;
+use crate::source::Sources;
 
 /// Which programs the user wants.
 #[derive(Debug, Clone, Default)]
@@ -224,7 +226,7 @@ impl Sources {
         let space = match decode_xspace(&f.bytes) {
             Ok(space) => space,
             Err(e) => {
-                let e = crate::decode::damaged(&f.path, &f.bytes, &e);
+                let e = crate::hlo::decode::damaged(&f.path, &f.bytes, &e);
                 diagnostics.push(
                     Diagnostic::new(Severity::Error, "damaged_profile", e.to_string())
                         .with_path(&f.path),

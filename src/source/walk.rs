@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::bytes::{FileBytes, MAX_DECOMPRESSED_BYTES};
-use crate::decode::{sniff, FileKind};
+use super::sniff;
+use super::sniff::FileKind;
 use crate::error::{Diagnostic, Error, Result, Severity};
 
 /// Folders deeper than this under a path are not looked into.

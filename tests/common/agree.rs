@@ -3,10 +3,10 @@
 
 use std::path::PathBuf;
 
-use xpeak::analysis::{FindingKind, SavingKind};
+use xpeak::findings::{FindingKind, SavingKind};
 use xpeak::report::{load, Options};
-use xpeak::simulate::{whatif_with, Base, Confidence, Edit, WhatIfOptions};
 use xpeak::source::Sources;
+use xpeak::whatif::{whatif_with, Base, Confidence, Edit, WhatIfOptions};
 
 /// The argument that a finding's title names: what stands between the first backticks.
 fn named(title: &str) -> &str {

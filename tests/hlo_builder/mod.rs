@@ -2,9 +2,9 @@
 #![allow(dead_code, clippy::unwrap_used)]
 
 use prost::Message;
-use xpeak::analysis::{meshes_of, Replication};
-use xpeak::decode::{decode_program, HloContainer};
-use xpeak::model::Program;
+use xpeak::devices::{meshes_of, Replication};
+use xpeak::hlo::Program;
+use xpeak::hlo::{decode_program, HloContainer};
 use xpeak::proto::hlo::{
     DeviceAssignmentProto, HloComputationProto, HloInstructionProto, HloModuleProto, HloProto,
     OpSharding, ReplicaGroup, ShapeProto,

@@ -1,0 +1,17 @@
+//! Where values come from and go to: users, program order, what renames a value and what reads it,
+//! what computed it, how often loops run.
+//!
+//! In: a program. Out: [`Graph`] and answers about single values. May use: `hlo`, `memory`.
+
+pub(crate) mod dimensions;
+pub(crate) mod flow;
+pub(crate) mod graph;
+pub(crate) mod inplace;
+pub(crate) mod maker;
+pub(crate) mod trip;
+
+pub use dimensions::{DimensionMap, Group, Link, NodeId, Values};
+pub use flow::{names_of, reads_of, Path, Read, Reads};
+pub use graph::{runs, Graph, ProgramPoints, Use};
+pub use maker::{maker_of, maker_of_block, maker_of_buffer, Maker};
+pub use trip::trip_count;

@@ -1,0 +1,135 @@
+//! How often a loop runs, where the file says: in the back end's configuration, or as a counter
+//! that is compared with a constant.
+
+use super::flow::names_of;
+use crate::hlo::decode::wire::{fields, numbers, Value};
+use crate::hlo::{InstructionId, Opcode, Program};
+
+/// Number of times that a while's body runs; `None` where that cannot be told.
+pub fn trip_count(program: &Program<'_>, id: InstructionId) -> Option<u64> {
+    let i = program.module.instruction(id);
+    if i.opcode != Opcode::While {
+        return None;
+    }
+    let config = String::from_utf8_lossy(i.attributes().backend_config).into_owned();
+    known_trip_count(&config).or_else(|| counted(program, id))
+}
+
+/// `"known_trip_count":{"n":"8"}`, spaces allowed.
+fn known_trip_count(config: &str) -> Option<u64> {
+    let (_, rest) = config.split_once("\"known_trip_count\"")?;
+    let (_, rest) = rest.split_once("\"n\"")?;
+    let digits = rest.trim_start_matches([' ', ':', '"']);
+    let end = digits
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(digits.len());
+    digits.get(..end)?.parse().ok()
+}
+
+/// `for (i = start; i < bound; i += 1)`: the condition compares an element of the carried tuple
+/// with a constant, that element starts as a constant, and the body adds one to it.
+fn counted(program: &Program<'_>, id: InstructionId) -> Option<u64> {
+    let module = &program.module;
+    let &[body, condition] = module.called(id) else {
+        return None;
+    };
+    let root = module.computation(condition).root?;
+    if module.instruction(root).opcode != Opcode::Compare || !is_less_than(program, root) {
+        return None;
+    }
+    let &[counter, bound] = module.operands(root) else {
+        return None;
+    };
+    let element = carried_element(program, counter)?;
+    let bound = constant(program, bound, &[])?;
+    let init = *module.operands(id).first()?;
+    let start = constant(program, init, &[element])?;
+    // The body's new counter is the old one plus one.
+    let next = module.computation(body).root?;
+    let next = *module.operands(next).get(element as usize)?;
+    let &[a, b] = module.operands(next) else {
+        return None;
+    };
+    let is_step = |old, step| {
+        carried_element(program, old) == Some(element) && constant(program, step, &[]) == Some(1)
+    };
+    if module.instruction(next).opcode != Opcode::Add || !(is_step(a, b) || is_step(b, a)) {
+        return None;
+    }
+    u64::try_from(bound.checked_sub(start)?.max(0)).ok()
+}
+
+/// The element of its computation's only parameter that an instruction takes.
+fn carried_element(program: &Program<'_>, id: InstructionId) -> Option<u32> {
+    let module = &program.module;
+    let i = module.instruction(id);
+    let &tuple = module.operands(id).first()?;
+    let is_carried = i.opcode == Opcode::GetTupleElement
+        && module.instruction(tuple).opcode == Opcode::Parameter;
+    is_carried.then_some(i.tuple_index)
+}
+
+/// An integer constant behind tuples, copies and bitcasts.
+fn constant(program: &Program<'_>, id: InstructionId, path: &[u32]) -> Option<i64> {
+    let mut at = (id, path.to_vec());
+    for _ in 0..8 {
+        let (id, path) = names_of(program, at.0, &at.1, 8).pop()?;
+        let i = program.module.instruction(id);
+        match i.opcode {
+            Opcode::Constant if path.is_empty() => return scalar_literal(i.raw),
+            Opcode::Copy => at = (*program.module.operands(id).first()?, path),
+            _ => return None,
+        }
+    }
+    None
+}
+
+/// The value of an integer scalar's literal (field 8 of an instruction).
+fn scalar_literal(raw: &[u8]) -> Option<i64> {
+    let literal = fields(raw)
+        .filter_map(Result::ok)
+        .find_map(|(n, v)| (n == 8).then(|| v.bytes()).flatten())?;
+    let mut found: Vec<i64> = Vec::new();
+    for (n, value) in fields(literal).filter_map(Result::ok) {
+        // s32s, s64s, u32s, u64s; more than a few values are no scalar.
+        let small = !matches!(value, Value::Bytes(b) if b.len() > 16);
+        if matches!(n, 4..=7) && small {
+            drop(numbers(value, |v| {
+                let v = if n == 4 {
+                    i64::from(v as i32)
+                } else {
+                    v as i64
+                };
+                found.push(v);
+            }));
+        }
+    }
+    match found[..] {
+        [v] => Some(v),
+        _ => None,
+    }
+}
+
+/// Whether a compare's direction (field 63) is "less than".
+fn is_less_than(program: &Program<'_>, id: InstructionId) -> bool {
+    fields(program.module.instruction(id).raw)
+        .filter_map(Result::ok)
+        .any(|(n, v)| n == 63 && v.bytes() == Some(b"LT"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::known_trip_count;
+
+    #[test]
+    fn the_back_ends_count_is_read() {
+        let text = r#"{"known_trip_count":{"n":"12"},"known_init_step":{"init":"0"}}"#;
+        assert_eq!(known_trip_count(text), Some(12));
+        assert_eq!(
+            known_trip_count(r#"{"known_trip_count": {"n": 3}}"#),
+            Some(3)
+        );
+        assert_eq!(known_trip_count(r#"{"known_trip_count":{"n":"x"}}"#), None);
+        assert_eq!(known_trip_count("{}"), None);
+    }
+}

@@ -1,0 +1,45 @@
+//! Names of entry arguments as the framework gives them: `state[0]['mlp']['up']` is part of the
+//! argument `state`.
+
+use crate::hlo::{InstructionId, Program};
+
+/// Name of an entry parameter: the framework's, or the instruction's where there is none.
+pub fn argument_name<'a>(program: &Program<'a>, parameter: InstructionId) -> &'a str {
+    let i = program.module.instruction(parameter);
+    if i.op_name.is_empty() {
+        i.name
+    } else {
+        i.op_name
+    }
+}
+
+/// The top-level argument that `name` is part of.
+pub fn top_level(name: &str) -> &str {
+    name.split(['[', '.']).next().unwrap_or(name)
+}
+
+/// Top-level arguments in the order of the entry's parameters. The framework leaves out arguments
+/// that the program does not use, so a position here is at most the position in the call.
+pub fn top_level_arguments<'a>(program: &Program<'a>) -> Vec<&'a str> {
+    let mut out: Vec<&str> = Vec::new();
+    for p in program.module.entry_parameters() {
+        let i = program.module.instruction(p);
+        if i.op_name.is_empty() {
+            continue;
+        }
+        let top = top_level(i.op_name);
+        // Parts of one argument stand together, so looking at the last is enough.
+        if out.last() != Some(&top) {
+            out.push(top);
+        }
+    }
+    out
+}
+
+/// `name` as part of a Python identifier check: a name that can be written in
+/// `donate_argnames=(...)`.
+pub fn is_identifier(name: &str) -> bool {
+    let mut chars = name.chars();
+    chars.next().is_some_and(|c| c.is_alphabetic() || c == '_')
+        && chars.all(|c| c.is_alphanumeric() || c == '_')
+}

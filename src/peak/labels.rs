@@ -1,0 +1,50 @@
+//! What people call a buffer: the operation that computes what it holds.
+
+use super::context::Context;
+use super::snapshot::PeakBuffer;
+use crate::dataflow::maker_of_block;
+use crate::hlo::op_name::base_name;
+use crate::hlo::{InstructionId, Program};
+
+/// HLO opcode of what defines a buffer.
+pub fn opcode<'a>(ctx: &Context<'_, 'a>, b: &PeakBuffer) -> &'a str {
+    b.instruction
+        .map_or("", |i| ctx.program.module.instruction(i).opcode_name())
+}
+
+/// What people call a buffer: the framework's operation path of what computes it (see
+/// [`maker_of_block`]), else that instruction's name without its number, else that nothing
+/// accounts for it.
+pub fn buffer_label(ctx: &Context<'_, '_>, b: &PeakBuffer) -> String {
+    label_of(ctx.program, producer_of(ctx, b))
+}
+
+/// The instruction that computes what a block at the peak holds.
+pub fn producer_of(ctx: &Context<'_, '_>, b: &PeakBuffer) -> Option<InstructionId> {
+    maker_of_block(ctx.program, b).map(|m| m.instruction)
+}
+
+pub(crate) fn label_of(program: &Program<'_>, producer: Option<InstructionId>) -> String {
+    let Some(i) = producer else {
+        return "[unattributed]".to_owned();
+    };
+    let i = program.module.instruction(i);
+    let name = if i.op_name.is_empty() {
+        base_name(i.name)
+    } else {
+        i.op_name
+    };
+    let short = |at: usize| name.floor_char_boundary(at);
+    if name.len() <= LONGEST_LABEL {
+        return name.to_owned();
+    }
+    // Names of megabytes do not come from people; both ends tell such ones apart well enough.
+    let (head, tail) = (
+        short(LONGEST_LABEL / 2),
+        short(name.len() - LONGEST_LABEL / 2),
+    );
+    format!("{}…{}", &name[..head], &name[tail..])
+}
+
+/// Labels longer than this are shortened in their middle.
+const LONGEST_LABEL: usize = 4096;

@@ -1,0 +1,39 @@
+//! What a change would save, before paying for it: live ranges and sizes of the compiled program
+//! are edited, replayed, and packed again.
+//!
+//! In: a program and [`Edit`]s, findings for selectors. Out: predicted totals, plans, JAX code. May
+//! use: `findings` and everything below; knows no format.
+//!
+//! [`Base`] is made once per program and memory space; [`whatif`] applies edits to it.
+
+pub(crate) mod apply;
+pub(crate) mod base;
+pub(crate) mod batch;
+pub(crate) mod candidates;
+pub(crate) mod code;
+pub(crate) mod confidence;
+pub(crate) mod edit;
+pub(crate) mod edits;
+pub(crate) mod effects;
+pub(crate) mod outputs;
+pub(crate) mod plan;
+pub(crate) mod predict;
+pub(crate) mod python;
+pub(crate) mod readers;
+pub(crate) mod resize;
+pub(crate) mod run;
+pub(crate) mod scenario;
+pub(crate) mod selector;
+pub(crate) mod sharding_code;
+pub(crate) mod split;
+
+pub use apply::{apply, Applied, EditNote};
+pub use base::{Arena, Base, Block, Slot};
+pub use candidates::safety_of;
+pub use code::{how_to_verify, jax_code};
+pub use confidence::Confidence;
+pub use edit::{Edit, Ways};
+pub use plan::{plan, plan_with, Plan, PlanOptions, PlanStep};
+pub use predict::{measure, timeline, LargeBuffer, Outcome};
+pub use run::{whatif, whatif_with, SpaceName, WhatIf, WhatIfChart, WhatIfOptions};
+pub use scenario::{EditedArena, Scenario};
