@@ -7,7 +7,6 @@
 
 use super::flow::{names_of, Path};
 use crate::hlo::{BufferId, ComputationId, HloModule, InstructionId, Opcode, Program};
-use crate::peak::PeakBuffer;
 
 /// Steps back at most.
 const MAX_STEPS: usize = 40;
@@ -21,29 +20,6 @@ pub struct Maker {
     pub stacked_by: Option<InstructionId>,
     /// Where the value's readers are to be looked for: the loop's result, or the value itself.
     pub value: (InstructionId, Path),
-}
-
-/// Finds what computed a block at the peak. Memory that a loop fills is still zeros, or goes by
-/// the loop's own parameter, while the loop runs: then it is named by what is written into it.
-/// `None` for memory that nothing in the file accounts for.
-pub fn maker_of_block(program: &Program<'_>, b: &PeakBuffer) -> Option<Maker> {
-    let module = &program.module;
-    let tells = |m: &Maker| is_telling(module.instruction(m.instruction).op_name);
-    let first = maker_of_buffer(program, b.buffer?)?;
-    if tells(&first) {
-        return Some(first);
-    }
-    let filled = b.becomes.and_then(|id| maker_of_buffer(program, id));
-    if let Some(m) = filled.filter(tells) {
-        return Some(m);
-    }
-    if !module.instruction(first.instruction).op_name.is_empty() {
-        return Some(first);
-    }
-    let before = b.canonical.and_then(|id| maker_of_buffer(program, id));
-    before
-        .filter(|m| !module.instruction(m.instruction).op_name.is_empty())
-        .or(Some(first))
 }
 
 /// Finds what computed a logical buffer; `None` if no instruction is known to define it.
@@ -90,7 +66,7 @@ pub fn maker_of(program: &Program<'_>, value: InstructionId, path: &[u32]) -> Ma
 }
 
 /// Whether a name says what is computed rather than where it is put.
-fn is_telling(op_name: &str) -> bool {
+pub(crate) fn is_telling(op_name: &str) -> bool {
     let last = op_name.rsplit('/').next().unwrap_or_default();
     !matches!(
         last,

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use super::activations::activation_findings;
 use super::capacity::capacity_findings;
 use super::debug::debug_findings;
 use super::donated_in_vain::donated_in_vain;
@@ -15,7 +16,6 @@ use super::long_lived::long_lived_findings;
 use crate::dataflow::Graph;
 use crate::hlo::MemorySpace;
 use crate::peak::Context;
-use crate::training::activation_findings;
 
 /// Findings of a space, with those of other analyses (`extra`): a program that does not fit comes
 /// first, then by what they save, by what they are about, by kind and title. On-chip spaces have

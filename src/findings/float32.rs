@@ -4,10 +4,11 @@ use rustc_hash::FxHashSet;
 
 use super::evidence::{buffer_ids, buffer_line, counted, matters, shortened};
 use super::finding::{Finding, FindingKind, FindingSeverity, Safety, SavingKind};
-use crate::dataflow::{maker_of, maker_of_block};
+use crate::dataflow::maker_of;
 use crate::hlo::op_name::{operation, phase, Phase};
 use crate::hlo::{AllocationKind, ElementType, InstructionId, Opcode};
 use crate::peak::host::runs_on_cpu;
+use crate::peak::maker_of_block;
 use crate::peak::producer_of;
 use crate::peak::Context;
 use crate::peak::PeakBuffer;

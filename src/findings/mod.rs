@@ -3,6 +3,7 @@
 //! In: a [`Context`](crate::peak::Context), the graph, the verdicts of `training` and `devices`.
 //! Out: [`Finding`]s in one order. May use: everything below; knows no format.
 
+pub(crate) mod activations;
 pub(crate) mod all;
 pub(crate) mod bound;
 pub(crate) mod capacity;
@@ -18,6 +19,7 @@ pub(crate) mod long_lived;
 pub(crate) mod padding;
 pub(crate) mod unsharded;
 
+pub use activations::activation_findings;
 pub use all::all_findings;
 pub use capacity::capacity_findings;
 pub use debug::debug_findings;

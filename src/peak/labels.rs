@@ -2,7 +2,8 @@
 
 use super::context::Context;
 use super::snapshot::PeakBuffer;
-use crate::dataflow::maker_of_block;
+use crate::dataflow::maker::is_telling;
+use crate::dataflow::{maker_of_buffer, Maker};
 use crate::hlo::op_name::base_name;
 use crate::hlo::{InstructionId, Program};
 
@@ -48,3 +49,26 @@ pub(crate) fn label_of(program: &Program<'_>, producer: Option<InstructionId>) -
 
 /// Labels longer than this are shortened in their middle.
 const LONGEST_LABEL: usize = 4096;
+
+/// Finds what computed a block at the peak. Memory that a loop fills is still zeros, or goes by
+/// the loop's own parameter, while the loop runs: then it is named by what is written into it.
+/// `None` for memory that nothing in the file accounts for.
+pub fn maker_of_block(program: &Program<'_>, b: &PeakBuffer) -> Option<Maker> {
+    let module = &program.module;
+    let tells = |m: &Maker| is_telling(module.instruction(m.instruction).op_name);
+    let first = maker_of_buffer(program, b.buffer?)?;
+    if tells(&first) {
+        return Some(first);
+    }
+    let filled = b.becomes.and_then(|id| maker_of_buffer(program, id));
+    if let Some(m) = filled.filter(tells) {
+        return Some(m);
+    }
+    if !module.instruction(first.instruction).op_name.is_empty() {
+        return Some(first);
+    }
+    let before = b.canonical.and_then(|id| maker_of_buffer(program, id));
+    before
+        .filter(|m| !module.instruction(m.instruction).op_name.is_empty())
+        .or(Some(first))
+}

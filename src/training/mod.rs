@@ -9,6 +9,6 @@ pub(crate) mod donation;
 pub(crate) mod kept;
 pub(crate) mod origin;
 
-pub use activations::{activation_findings, saved_activations, SavedActivation};
+pub use activations::{saved_activations, SavedActivation};
 pub use donation::{donation_candidates, DonationPair};
 pub use origin::{origins, Origin, OriginLabel};

@@ -9,11 +9,11 @@ use serde::Serialize;
 use super::activations::{saved_activations, SavedActivation};
 use super::donation::donation_candidates;
 use crate::dataflow::flow::{names_of, reads_of, Path};
-use crate::dataflow::maker_of_block;
 use crate::dataflow::Graph;
 use crate::hlo::op_name::{is_recomputed, operation, phase, Phase};
 use crate::hlo::{AllocationId, AllocationKind, InstructionId, Opcode, Shape};
 use crate::peak::argument_name;
+use crate::peak::maker_of_block;
 use crate::peak::Context;
 use crate::peak::PeakBuffer;
 
