@@ -451,3 +451,30 @@ fn a_random_key_is_no_batch() {
     let (w, _) = whatif(&program, &options("--microbatch 2")).unwrap();
     assert!(w.edits[0].note.contains("tokens dimension 0 (16"));
 }
+
+/// The compiler packed this program's temporaries badly. That our packing is better is no saving
+/// of an edit that leaves the peak as it is.
+#[test]
+fn better_packing_is_no_saving() {
+    let bytes = common::read("lm_v5p_whole_logits");
+    let program = decode_program(&bytes, HloContainer::Proto).unwrap();
+    let base = Base::new(&program, MemorySpace::HBM).unwrap();
+    let (compiled, packed, _) = base.packing_check();
+    assert!(compiled > packed + packed / 5, "{compiled} {packed}");
+    let (w, _) = whatif_with(&base, &options("--checkpoint all")).unwrap();
+    assert!(w.edits[0].matched > 0);
+    assert_eq!(w.after.peak_bytes, w.before.peak_bytes);
+    assert_eq!(w.after.allocated_bytes, w.before.allocated_bytes);
+}
+
+#[test]
+fn the_reserve_follows_the_confidence() {
+    let gib = 100u64 << 30;
+    let reserves = [
+        Confidence::Exact,
+        Confidence::Simulated,
+        Confidence::UpperBound,
+    ]
+    .map(|c| c.reserve(gib) >> 30);
+    assert_eq!(reserves, [1, 5, 10]);
+}

@@ -263,7 +263,7 @@ pub struct PlanArgs {
     /// Memory to fit into [default: the device's]
     #[arg(long, value_name = "SIZE")]
     pub fit: Option<String>,
-    /// Memory to leave free [default: a twentieth]
+    /// Memory to leave free [default: a hundredth to a tenth, by how sure the figures are]
     #[arg(long, value_name = "SIZE")]
     pub reserve: Option<String>,
     /// json for a machine, md for a ticket

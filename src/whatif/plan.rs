@@ -28,8 +28,8 @@ pub struct PlanOptions<'f> {
     pub space: MemorySpace,
     /// Device memory in bytes.
     pub capacity_bytes: u64,
-    /// Bytes to leave free; `None`: a twentieth of the capacity, since simulated figures are not
-    /// exact.
+    /// Bytes to leave free; `None`: a part of the capacity that follows how sure the figures are
+    /// (see [`Confidence::reserve`]).
     pub reserve_bytes: Option<u64>,
     /// Findings, in the order reported.
     pub findings: &'f [Finding],
@@ -104,7 +104,7 @@ pub fn plan(program: &Program<'_>, options: &PlanOptions<'_>) -> Result<Plan> {
 /// # Errors
 /// As [`plan`].
 pub fn plan_with(base: &Base<'_, '_>, options: &PlanOptions<'_>) -> Result<Plan> {
-    let reserve_bytes = options.reserve_bytes.unwrap_or(options.capacity_bytes / 20);
+    let reserve_bytes = options.reserve_bytes.unwrap_or(0);
     if reserve_bytes >= options.capacity_bytes {
         return Err(Error::usage(
             format!(
@@ -118,10 +118,11 @@ pub fn plan_with(base: &Base<'_, '_>, options: &PlanOptions<'_>) -> Result<Plan>
     let search = Search {
         base,
         findings: options.findings,
-        limit: options.capacity_bytes.saturating_sub(reserve_bytes),
+        capacity_bytes: options.capacity_bytes,
+        reserve_bytes: options.reserve_bytes,
     };
     let before = outcome_as_compiled(base);
-    let edits = if before.allocated_bytes <= search.limit {
+    let edits = if search.fits(before.allocated_bytes, Confidence::Exact) {
         Vec::new()
     } else {
         search.prune(search.collect(&before))
@@ -129,7 +130,8 @@ pub fn plan_with(base: &Base<'_, '_>, options: &PlanOptions<'_>) -> Result<Plan>
     let (edits, steps) = search.steps(&before, edits);
     let last = steps.last().map_or(&before, |s| &s.after).clone();
     let applied = apply(base, options.findings, &edits)?;
-    let fits = last.allocated_bytes <= search.limit;
+    let confidence = applied.scenario.confidence;
+    let fits = search.fits(last.allocated_bytes, confidence);
     let space = base.usage.space;
     Ok(Plan {
         schema_version: SCHEMA_VERSION,
@@ -139,17 +141,17 @@ pub fn plan_with(base: &Base<'_, '_>, options: &PlanOptions<'_>) -> Result<Plan>
             name: space.name(),
         },
         capacity_bytes: options.capacity_bytes,
-        reserve_bytes,
+        reserve_bytes: search.reserve(confidence),
         before,
         steps,
         fits,
         floor_bytes: last.indefinite_bytes,
-        confidence: applied.scenario.confidence,
+        confidence,
         caveats: applied.scenario.caveats,
         otherwise: if fits {
             Vec::new()
         } else {
-            otherwise(base, options.device_kind, &last, search.limit)
+            otherwise(base, options.device_kind, &last, search.limit(confidence))
         },
     })
 }
@@ -157,44 +159,75 @@ pub fn plan_with(base: &Base<'_, '_>, options: &PlanOptions<'_>) -> Result<Plan>
 struct Search<'s, 'p, 'a> {
     base: &'s Base<'p, 'a>,
     findings: &'s [Finding],
-    limit: u64,
+    capacity_bytes: u64,
+    reserve_bytes: Option<u64>,
+}
+
+/// A program after some edits.
+struct Tried {
+    outcome: Outcome,
+    confidence: Confidence,
 }
 
 impl Search<'_, '_, '_> {
     /// The program after `edits`; `None` if one of them does not apply.
-    fn outcome(&self, edits: &[Edit]) -> Option<Outcome> {
+    fn outcome(&self, edits: &[Edit]) -> Option<Tried> {
         let applied = apply(self.base, self.findings, edits).ok()?;
-        Some(measure(self.base, &applied.scenario))
+        Some(Tried {
+            outcome: measure(self.base, &applied.scenario),
+            confidence: applied.scenario.confidence,
+        })
     }
 
-    fn total(&self, edits: &[Edit]) -> Option<u64> {
-        self.outcome(edits).map(|o| o.allocated_bytes)
+    /// Bytes to be left free, by how sure a figure is.
+    fn reserve(&self, confidence: Confidence) -> u64 {
+        let own = confidence.reserve(self.capacity_bytes);
+        self.reserve_bytes.unwrap_or(own)
+    }
+
+    fn limit(&self, confidence: Confidence) -> u64 {
+        self.capacity_bytes.saturating_sub(self.reserve(confidence))
+    }
+
+    fn fits(&self, total: u64, confidence: Confidence) -> bool {
+        total <= self.limit(confidence)
+    }
+
+    fn tried_fits(&self, tried: &Tried) -> bool {
+        self.fits(tried.outcome.allocated_bytes, tried.confidence)
+    }
+
+    fn fit(&self, edits: &[Edit]) -> bool {
+        self.outcome(edits).is_some_and(|t| self.tried_fits(&t))
     }
 
     fn collect(&self, before: &Outcome) -> Vec<Edit> {
         let mut taken: Vec<Edit> = Vec::new();
         let mut total = before.allocated_bytes;
+        let mut fits = false;
         // Less than this is not worth a step.
         let least = before.allocated_bytes / 200;
         for candidate in candidates(self.base, self.findings) {
-            if total <= self.limit {
+            if fits {
                 break;
             }
-            let mut best: Option<(u64, Edit)> = None;
+            let mut best: Option<(u64, Edit, bool)> = None;
             for edit in candidate.alternatives {
                 taken.push(edit.clone());
-                let new = self.total(&taken);
+                let tried = self.outcome(&taken);
                 taken.pop();
-                let Some(new) = new else { continue };
+                let Some(tried) = tried else { continue };
+                let new = tried.outcome.allocated_bytes;
                 let better = |b: u64| new < b || (new == b && self.pins(&edit));
-                if best.as_ref().is_none_or(|(b, _)| better(*b)) {
-                    best = Some((new, edit));
+                let enough = self.tried_fits(&tried);
+                if best.as_ref().is_none_or(|(b, _, _)| better(*b)) {
+                    best = Some((new, edit, enough));
                 }
-                if new <= self.limit {
+                if enough {
                     break;
                 }
             }
-            if let Some((new, edit)) = best {
+            if let Some((new, edit, enough)) = best {
                 // What the compiler rematerialises on its own now, it may not once the rest
                 // changes: a plan says it explicitly, even if that saves nothing by itself.
                 let pins = self.pins(&edit) && new <= total;
@@ -206,6 +239,7 @@ impl Search<'_, '_, '_> {
                 if pins || new.saturating_add(least) <= total {
                     taken.push(edit);
                     total = new;
+                    fits = enough;
                 }
             }
         }
@@ -220,7 +254,7 @@ impl Search<'_, '_, '_> {
     /// Takes out what is not needed, the riskiest first; what is safe stays as long as anything
     /// riskier does. If nothing suffices, everything stays.
     fn prune(&self, mut edits: Vec<Edit>) -> Vec<Edit> {
-        if self.total(&edits).is_none_or(|t| t > self.limit) {
+        if !self.fit(&edits) {
             return edits;
         }
         for at in (0..edits.len()).rev() {
@@ -232,7 +266,7 @@ impl Search<'_, '_, '_> {
             }
             let mut fewer = edits.clone();
             fewer.remove(at);
-            if self.total(&fewer).is_some_and(|t| t <= self.limit) {
+            if self.fit(&fewer) {
                 edits = fewer;
             }
         }
@@ -247,7 +281,7 @@ impl Search<'_, '_, '_> {
         let mut last = before.clone();
         for edit in edits {
             taken.push(edit.clone());
-            let after = self.outcome(&taken);
+            let after = self.outcome(&taken).map(|t| t.outcome);
             let saves = |o: &Outcome| last.allocated_bytes.saturating_sub(o.allocated_bytes);
             let Some(after) = after.filter(|o| saves(o) > 0 || self.pins(&edit)) else {
                 taken.pop();
