@@ -487,3 +487,39 @@ fn damaged_programs_do_no_harm() {
     }
     assert!(looked_at > 20, "{looked_at}");
 }
+
+/// What is told by structure is told without the names of arguments too.
+#[test]
+fn origins_need_no_names() {
+    use prost::Message;
+    use xpeak::training::Certainty;
+    for name in ["lm_v6e", "lm_v5e_whole_embedding", "mlp_scan_v4"] {
+        let bytes = sample(name);
+        let mut proto = xpeak::proto::hlo::HloProto::decode(&bytes[..]).unwrap();
+        let module = proto.hlo_module.as_mut().unwrap();
+        let entry = module.entry_computation_id;
+        for c in module.computations.iter_mut().filter(|c| c.id == entry) {
+            for i in &mut c.instructions {
+                if i.opcode == b"parameter" {
+                    if let Some(m) = &mut i.metadata {
+                        m.op_name = format!("x[{}]", i.parameter_number).into_bytes();
+                    }
+                }
+            }
+        }
+        let with = look(&bytes, None, |ctx, graph| origins(ctx, graph));
+        let without = look(&proto.encode_to_vec(), None, |ctx, graph| {
+            origins(ctx, graph)
+        });
+        let mut arguments = 0;
+        for (a, b) in with.iter().zip(&without) {
+            let of_weights = matches!(a.origin, Origin::Parameters | Origin::OptimizerState);
+            if of_weights && a.certainty == Certainty::Structure {
+                assert_eq!(a.origin, b.origin, "{name}: {} / {}", a.rule, b.rule);
+                assert_eq!(b.certainty, Certainty::Structure);
+                arguments += 1;
+            }
+        }
+        assert!(arguments >= 4, "{name}: {arguments}");
+    }
+}

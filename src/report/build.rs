@@ -144,6 +144,7 @@ fn buffer_entry(
         redundant_bytes: None,
         sharding: None,
         origin: None,
+        origin_certainty: None,
         origin_rule: None,
     }
 }

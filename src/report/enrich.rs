@@ -65,6 +65,7 @@ pub(crate) fn enrich(
     });
     for (entry, label) in report.buffers.iter_mut().zip(&labels) {
         entry.origin = Some(label.origin.name().to_owned());
+        entry.origin_certainty = Some(label.certainty.name());
         entry.origin_rule = Some(label.rule.clone());
     }
     let mut at = labels.iter();

@@ -225,6 +225,8 @@ pub struct BufferEntry {
     pub sharding: Option<String>,
     /// What it is in a training or serving program: `parameters`, `optimizer_state`, ...
     pub origin: Option<String>,
+    /// What that rests on: `structure`, or `name`.
+    pub origin_certainty: Option<&'static str>,
     /// The rule by which the origin was told.
     pub origin_rule: Option<String>,
 }

@@ -11,4 +11,4 @@ pub(crate) mod origin;
 
 pub use activations::{saved_activations, SavedActivation};
 pub use donation::{donation_candidates, DonationPair};
-pub use origin::{origins, Origin, OriginLabel};
+pub use origin::{origins, Certainty, Origin, OriginLabel};

@@ -1,7 +1,11 @@
 //! What a block at the peak is for: a label by best effort, with the rule that gave it.
 //!
-//! In: what is alive at the peak, argument names, names of operations, dataflow. Out: one label
-//! per block, in the order of the peak's list; `Unknown` wherever no rule is sure.
+//! In: what is alive at the peak, dataflow, names of operations and arguments. Out: one label per
+//! block, in the order of the peak's list; `Unknown` wherever no rule is sure. Structure goes
+//! first: what the forward pass reads and the program returns updated is a parameter; what is
+//! returned like a parameter and not read by the forward pass is the optimizer's; a table is what
+//! a gather reads rows of, and a vocabulary what a product makes columns of with it. Names are asked
+//! last, and the label says so.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
@@ -11,7 +15,7 @@ use super::donation::donation_candidates;
 use crate::dataflow::flow::{names_of, reads_of, Path};
 use crate::dataflow::Graph;
 use crate::hlo::op_name::{is_recomputed, operation, phase, Phase};
-use crate::hlo::{AllocationId, AllocationKind, InstructionId, Opcode, Shape};
+use crate::hlo::{AllocationId, AllocationKind, ElementType, InstructionId, Opcode, Shape};
 use crate::peak::argument_name;
 use crate::peak::maker_of_block;
 use crate::peak::Context;
@@ -63,14 +67,44 @@ impl Origin {
 pub struct OriginLabel {
     /// The label.
     pub origin: Origin,
+    /// What the label rests on.
+    pub certainty: Certainty,
     /// The rule that gave it; says what was seen.
     pub rule: String,
+}
+
+/// What a label rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Certainty {
+    /// What the program does with the data.
+    Structure,
+    /// Names of arguments or operations, which people choose.
+    Name,
+}
+
+impl Certainty {
+    /// The name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Certainty::Structure => "structure",
+            Certainty::Name => "name",
+        }
+    }
 }
 
 fn label(origin: Origin, rule: impl Into<String>) -> OriginLabel {
     OriginLabel {
         origin,
+        certainty: Certainty::Structure,
         rule: rule.into(),
+    }
+}
+
+fn by_name(origin: Origin, rule: impl Into<String>) -> OriginLabel {
+    OriginLabel {
+        certainty: Certainty::Name,
+        ..label(origin, rule)
     }
 }
 
@@ -89,11 +123,9 @@ pub fn origins(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<OriginLabel> {
         let p = *replaces.get(&b.allocation?)?;
         let found = of_argument(ctx, p, &weights);
         let name = argument_name(ctx.program, p);
-        (found.origin != Origin::Unknown).then(|| {
-            label(
-                found.origin,
-                format!("output in the place of argument {name}"),
-            )
+        (found.origin != Origin::Unknown).then(|| OriginLabel {
+            rule: format!("output in the place of argument {name}"),
+            ..found
         })
     };
     ctx.peak
@@ -116,44 +148,63 @@ pub fn origins(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<OriginLabel> {
 /// A dimension smaller than this is not taken for a vocabulary.
 const SMALLEST_VOCABULARY: u64 = 1000;
 
-/// What is known of the weights.
+/// What is known of the arguments.
 #[derive(Default)]
 struct Weights {
     /// Entry parameters that the differentiated forward pass reads and the program replaces.
     parameters: FxHashSet<InstructionId>,
+    /// Entry parameters that the program replaces by something like them.
+    updated: FxHashSet<InstructionId>,
+    /// Entry parameters that an operation of the forward or backward pass reads.
+    differentiated: FxHashSet<InstructionId>,
     /// Dimensions of weights, with one's name.
     dimensions: FxHashMap<Vec<u64>, String>,
-    /// The larger dimensions of embedding tables: the vocabulary, or one device's part of it.
+    /// Rows of embedding tables that logits are computed with.
     vocabulary: FxHashSet<u64>,
+    devices: u64,
+}
+
+impl Weights {
+    /// Whether a dimension is a vocabulary's, or one device's part of it, or all devices'.
+    fn is_vocabulary(&self, d: u64) -> bool {
+        let mut known = self.vocabulary.iter();
+        d >= SMALLEST_VOCABULARY && known.any(|&v| is_part(d, v, self.devices))
+    }
+
+    fn has_vocabulary(&self, shape: &Shape) -> bool {
+        shape.dimensions.iter().any(|&d| self.is_vocabulary(d))
+    }
 }
 
 fn weights(ctx: &Context<'_, '_>, graph: &Graph) -> Weights {
     let module = &ctx.program.module;
-    let mut out = Weights::default();
-    let mut results: FxHashSet<String> = FxHashSet::default();
-    if let Some(root) = module.entry_root() {
-        module.shape(root).for_each_leaf(&mut |_, s| {
-            results.insert(plain(s));
-        });
-    }
+    let mut out = Weights {
+        vocabulary: vocabulary(ctx),
+        devices: module.device_count(),
+        ..Weights::default()
+    };
+    let results = Results::new(ctx);
     let mut budget = 100_000 + 10 * module.instructions.len();
     for p in module.entry_parameters() {
         let shape = module.shape(p);
-        let name = argument_name(ctx.program, p);
-        let by_name = by_argument_name(name);
-        if by_name == Some(Origin::EmbeddingsLogits) && shape.dimensions.len() == 2 {
-            let largest = shape.dimensions.iter().copied().max();
-            out.vocabulary
-                .extend(largest.filter(|&v| v >= SMALLEST_VOCABULARY));
-        }
-        if by_name == Some(Origin::OptimizerState) || !shape.element_type.is_float() {
+        if !shape.element_type.is_float() {
             continue;
         }
         // A weight is updated: the program returns an array like it.
-        let updated = results.contains(&plain(&shape));
-        let trained = updated && is_differentiated(ctx, graph, p, &mut budget);
-        if trained || by_name == Some(Origin::Parameters) {
-            out.parameters.insert(p);
+        let updated = results.has_like(&shape);
+        let differentiated = is_differentiated(ctx, graph, p, &mut budget);
+        if updated {
+            out.updated.insert(p);
+        }
+        if differentiated {
+            out.differentiated.insert(p);
+        }
+        let name = argument_name(ctx.program, p);
+        let named = by_argument_name(name) == Some(Origin::Parameters);
+        if updated && differentiated || named && !updated {
+            if updated {
+                out.parameters.insert(p);
+            }
             if shape.dimensions.len() > 1 {
                 out.dimensions
                     .entry(shape.dimensions.clone())
@@ -164,8 +215,112 @@ fn weights(ctx: &Context<'_, '_>, graph: &Graph) -> Weights {
     out
 }
 
-fn plain(s: &Shape) -> String {
-    format!("{}{:?}", s.element_type, s.dimensions)
+/// Rows of tables that a gather reads, as far as a product of the program has as many columns and
+/// takes an operand of the table's rows and width, or of a device's part of the width: the table
+/// itself, or its like for the logits. (A table of positions is gathered from too, but nothing is
+/// multiplied with it.) Where logits are split in another way than their table, its name has to do.
+fn vocabulary(ctx: &Context<'_, '_>) -> FxHashSet<u64> {
+    let module = &ctx.program.module;
+    let devices = module.device_count();
+    let two = |shape: &Shape| {
+        let mut large = shape.dimensions.iter().copied().filter(|&d| d > 1);
+        let pair = (large.next()?, large.next()?);
+        large.next().is_none().then_some(pair)
+    };
+    let ids = || (0..module.instructions.len() as u32).map(InstructionId);
+    // Rows and width.
+    let mut tables: FxHashSet<(u64, u64)> = FxHashSet::default();
+    for i in ids().filter(|&i| module.instruction(i).opcode == Opcode::Gather) {
+        let table = module.operands(i).first().map(|&o| module.shape(o));
+        let table = table.filter(|t| t.element_type.is_float());
+        let width = module.shape(i).dimensions.last().copied();
+        match table.as_ref().and_then(two) {
+            Some((rows, w)) | Some((w, rows))
+                if Some(w) == width && rows >= SMALLEST_VOCABULARY =>
+            {
+                tables.insert((rows, w));
+            }
+            _ => {}
+        }
+    }
+    let mut out = FxHashSet::default();
+    if tables.is_empty() {
+        return out;
+    }
+    for p in module.entry_parameters() {
+        if by_argument_name(argument_name(ctx.program, p)) == Some(Origin::EmbeddingsLogits) {
+            let pair = two(&module.shape(p));
+            let tables = pair.iter().filter(|t| tables.contains(t));
+            out.extend(tables.map(|t| t.0));
+        }
+    }
+    for i in ids().filter(|&i| module.instruction(i).opcode.is_product()) {
+        let result = module.shape(i);
+        for &o in module.operands(i) {
+            let Some((a, b)) = two(&module.shape(o)) else {
+                continue;
+            };
+            for &(rows, width) in &tables {
+                let fits = |r: u64, w: u64| r == rows && is_part(w, width, devices);
+                if (fits(a, b) || fits(b, a)) && result.dimensions.contains(&rows) {
+                    out.insert(rows);
+                }
+            }
+        }
+    }
+    out
+}
+
+/// Whether one size is the other's, or what one of at most `devices` devices has of it.
+fn is_part(a: u64, b: u64, devices: u64) -> bool {
+    let (large, small) = (a.max(b), a.min(b));
+    small > 0 && large.is_multiple_of(small) && large / small <= devices
+}
+
+/// Shapes of the program's results, each once.
+struct Results {
+    shapes: FxHashMap<(ElementType, usize), FxHashSet<Vec<u64>>>,
+    devices: u64,
+}
+
+/// Shapes of one type and rank that are compared one by one at most.
+const MAX_SHAPES: usize = 256;
+
+impl Results {
+    fn new(ctx: &Context<'_, '_>) -> Self {
+        let module = &ctx.program.module;
+        let mut out = Results {
+            shapes: FxHashMap::default(),
+            devices: module.device_count(),
+        };
+        if let Some(root) = module.entry_root() {
+            module.shape(root).for_each_leaf(&mut |_, s| {
+                let of = (s.element_type, s.dimensions.len());
+                out.shapes
+                    .entry(of)
+                    .or_default()
+                    .insert(s.dimensions.clone());
+            });
+        }
+        out
+    }
+
+    /// Whether a result has the type and dimensions of an argument, or is split over the devices
+    /// in another way.
+    fn has_like(&self, shape: &Shape) -> bool {
+        let of = (shape.element_type, shape.dimensions.len());
+        let Some(known) = self.shapes.get(&of) else {
+            return false;
+        };
+        let is_like = |d: &Vec<u64>| {
+            let mut pairs = d.iter().zip(&shape.dimensions);
+            let ratio = pairs.try_fold(1u64, |all, (&a, &b)| {
+                is_part(a, b, self.devices).then(|| all.saturating_mul(a.max(b) / a.min(b).max(1)))
+            });
+            ratio.is_some_and(|r| r <= self.devices)
+        };
+        known.contains(&shape.dimensions) || known.len() <= MAX_SHAPES && known.iter().any(is_like)
+    }
 }
 
 /// Whether an operation of the forward pass reads an argument.
@@ -205,6 +360,8 @@ fn words(name: &str) -> Vec<String> {
         .collect()
 }
 
+/// What an argument's name says, for want of structure. The last key that says something decides:
+/// `params['kv']['kernel']` is a weight.
 fn by_argument_name(name: &str) -> Option<Origin> {
     let words = words(name);
     let any = |list: &[&str]| words.iter().any(|w| list.contains(&w.as_str()));
@@ -222,30 +379,78 @@ fn by_argument_name(name: &str) -> Option<Origin> {
     {
         return Some(Origin::OptimizerState);
     }
-    if part("cache") || any(&["kv", "past_key_values"]) {
-        return Some(Origin::KvCache);
+    if any(&["kernel", "bias", "scale"]) {
+        return Some(Origin::Parameters);
     }
-    if part("embed") || any(&["lm_head", "wte", "wpe", "vocab", "readout"]) {
+    let tables = [
+        "embed",
+        "embedding",
+        "embeddings",
+        "tok_embed",
+        "token_embed",
+        "token_embedding",
+        "embed_tokens",
+        "lm_head",
+        "wte",
+        "vocab",
+        "readout",
+    ];
+    if any(&tables) {
         return Some(Origin::EmbeddingsLogits);
     }
-    if any(&["params", "param", "weights", "kernel", "weight"]) {
+    if any(&["params", "param", "weights", "weight"]) {
         return Some(Origin::Parameters);
+    }
+    if part("cache") || any(&["kv", "kv_pages", "past_key_values"]) {
+        return Some(Origin::KvCache);
     }
     None
 }
 
 fn of_argument(ctx: &Context<'_, '_>, p: InstructionId, weights: &Weights) -> OriginLabel {
+    let module = &ctx.program.module;
+    let shape = module.shape(p);
     let name = argument_name(ctx.program, p);
-    if let Some(origin) = by_argument_name(name) {
-        return label(origin, format!("argument name {name}"));
-    }
     if weights.parameters.contains(&p) {
+        let is_table = shape.dimensions.len() == 2;
+        if is_table && weights.has_vocabulary(&shape) {
+            return label(
+                Origin::EmbeddingsLogits,
+                "weight with a dimension of the vocabulary",
+            );
+        }
+        if is_table && by_argument_name(name) == Some(Origin::EmbeddingsLogits) {
+            return by_name(Origin::EmbeddingsLogits, format!("argument name {name}"));
+        }
         return label(
             Origin::Parameters,
             "argument that the forward pass reads and the program returns updated",
         );
     }
-    label(Origin::Unknown, "argument without a telling name")
+    let updated = weights.updated.contains(&p);
+    if updated && !weights.differentiated.contains(&p) {
+        if let Some(like) = weights.dimensions.get(&shape.dimensions) {
+            return label(
+                Origin::OptimizerState,
+                format!("returned updated, not read by the forward pass, of the shape of {like}"),
+            );
+        }
+    }
+    let named = match by_argument_name(name) {
+        // State of an optimizer is returned updated; a batch may have an `nu` of its own.
+        Some(Origin::OptimizerState) if !updated => None,
+        // A table has rows and columns.
+        Some(Origin::EmbeddingsLogits) if shape.dimensions.len() != 2 => Some(Origin::Parameters),
+        named => named,
+    };
+    match named {
+        Some(origin) => by_name(origin, format!("argument name {name}")),
+        None if shape.dimensions.len() == 2 && weights.has_vocabulary(&shape) => label(
+            Origin::EmbeddingsLogits,
+            "argument with a dimension of the vocabulary",
+        ),
+        None => label(Origin::Unknown, "argument without a telling name"),
+    }
 }
 
 /// Outputs and temporaries: by what made them.
@@ -263,9 +468,11 @@ fn computed(
     let i = module.instruction(maker);
     if module.instruction(maker).opcode == Opcode::Parameter && module.entry == Some(i.computation)
     {
-        let named = by_argument_name(argument_name(ctx.program, maker));
-        let origin = named.unwrap_or(Origin::Unknown);
-        return label(origin, format!("copy of argument {}", i.op_name));
+        let of = of_argument(ctx, maker, weights);
+        return OriginLabel {
+            rule: format!("copy of argument {}", i.op_name),
+            ..of
+        };
     }
     if is_collective(module.instruction(value).opcode) || is_collective(i.opcode) {
         return label(Origin::Communication, format!("made by {}", i.name));
@@ -276,24 +483,18 @@ fn computed(
         || i.op_name.contains("cross_entropy")
         || op == "logits"
     {
-        return label(Origin::EmbeddingsLogits, format!("operation {}", i.op_name));
+        return by_name(Origin::EmbeddingsLogits, format!("operation {}", i.op_name));
     }
     if words(i.op_name).iter().any(|w| w.contains("cache")) {
-        return label(Origin::KvCache, format!("operation {}", i.op_name));
+        return by_name(Origin::KvCache, format!("operation {}", i.op_name));
     }
     let dimensions = b.shape.as_ref().map(|s| &s.dimensions);
     let weight = dimensions.and_then(|d| weights.dimensions.get(d));
-    let devices = ctx.program.module.device_count();
-    let is_vocabulary = |d: &u64| {
-        weights
-            .vocabulary
-            .iter()
-            .any(|v| d.is_multiple_of(*v) && d / v <= devices)
-    };
-    if weight.is_none() && dimensions.is_some_and(|d| d.iter().any(is_vocabulary)) {
+    let has_vocabulary = b.shape.as_ref().is_some_and(|s| weights.has_vocabulary(s));
+    if weight.is_none() && has_vocabulary {
         return label(
             Origin::EmbeddingsLogits,
-            "has a dimension of the size of an embedding table's rows",
+            "has a dimension of the size of the vocabulary",
         );
     }
     if let Some(p) = cast_of(ctx, maker, dimensions, weights) {
@@ -369,4 +570,37 @@ fn is_collective(opcode: Opcode) -> bool {
             opcode,
             Opcode::AllGatherDone | Opcode::AllReduceDone | Opcode::CollectivePermuteDone
         )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_say_what_they_say_as_whole_words() {
+        let cases = [
+            ("params['attn']['kv']['kernel']", Some(Origin::Parameters)),
+            ("params['patch_embed']['kernel']", Some(Origin::Parameters)),
+            ("params['pos_embedding']", Some(Origin::Parameters)),
+            ("params['embed']", Some(Origin::EmbeddingsLogits)),
+            ("state.params['wte']", Some(Origin::EmbeddingsLogits)),
+            (
+                "opt_state[0].mu['embed']['kernel']",
+                Some(Origin::OptimizerState),
+            ),
+            ("cache['k']", Some(Origin::KvCache)),
+            ("kv_pages", Some(Origin::KvCache)),
+            ("state['m']", None),
+            ("batch['x']", None),
+        ];
+        for (name, origin) in cases {
+            assert_eq!(by_argument_name(name), origin, "{name}");
+        }
+    }
+
+    #[test]
+    fn parts_of_devices() {
+        assert!(is_part(65536, 32768, 2) && is_part(32768, 65536, 2) && is_part(7, 7, 1));
+        assert!(!is_part(65536, 16384, 2) && !is_part(4000, 4096, 8) && !is_part(0, 4, 8));
+    }
 }
