@@ -6,6 +6,9 @@
 //!
 //! In: a program and a capacity. Out: [`Plan`], as in the JSON contract.
 
+use std::cell::RefCell;
+
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::apply::apply;
@@ -14,9 +17,10 @@ use super::candidates::{candidates, safety_of};
 use super::code::{how_to_verify, jax_code};
 use super::confidence::Confidence;
 use super::edit::Edit;
-use super::predict::{measure, outcome_as_compiled, Outcome};
+use super::predict::{measure_if, outcome_as_compiled, Outcome};
 use super::run::{SpaceName, SCHEMA_VERSION};
 use crate::chips::capacity_of;
+
 use crate::error::{Error, Result};
 use crate::findings::{Finding, Safety};
 use crate::hlo::{MemorySpace, Mesh, Program};
@@ -116,6 +120,7 @@ pub fn plan_with(base: &Base<'_, '_>, options: &PlanOptions<'_>) -> Result<Plan>
         ));
     }
     let search = Search {
+        known: RefCell::default(),
         base,
         findings: options.findings,
         capacity_bytes: options.capacity_bytes,
@@ -157,6 +162,8 @@ pub fn plan_with(base: &Base<'_, '_>, options: &PlanOptions<'_>) -> Result<Plan>
 }
 
 struct Search<'s, 'p, 'a> {
+    /// What was measured already, by the edits in order.
+    known: RefCell<FxHashMap<String, Tried>>,
     base: &'s Base<'p, 'a>,
     findings: &'s [Finding],
     capacity_bytes: u64,
@@ -164,6 +171,7 @@ struct Search<'s, 'p, 'a> {
 }
 
 /// A program after some edits.
+#[derive(Clone)]
 struct Tried {
     outcome: Outcome,
     confidence: Confidence,
@@ -172,11 +180,23 @@ struct Tried {
 impl Search<'_, '_, '_> {
     /// The program after `edits`; `None` if one of them does not apply.
     fn outcome(&self, edits: &[Edit]) -> Option<Tried> {
+        self.outcome_if(edits, |_| true)
+    }
+
+    /// As [`Search::outcome`], but only if a total that is no less than the peak can be `worth` it.
+    fn outcome_if(&self, edits: &[Edit], worth: impl Fn(u64) -> bool) -> Option<Tried> {
+        let words: Vec<String> = edits.iter().map(Edit::to_string).collect();
+        let key = words.join(" ");
+        if let Some(known) = self.known.borrow().get(&key) {
+            return Some(known.clone());
+        }
         let applied = apply(self.base, self.findings, edits).ok()?;
-        Some(Tried {
-            outcome: measure(self.base, &applied.scenario),
+        let tried = Tried {
+            outcome: measure_if(self.base, &applied.scenario, worth)?,
             confidence: applied.scenario.confidence,
-        })
+        };
+        self.known.borrow_mut().insert(key, tried.clone());
+        Some(tried)
     }
 
     /// Bytes to be left free, by how sure a figure is.
@@ -211,10 +231,18 @@ impl Search<'_, '_, '_> {
             if fits {
                 break;
             }
+            // What costs nothing is worth a step for little.
+            let least = match candidate.safety {
+                Safety::Safe => (least / 50).max(1),
+                _ => least,
+            };
             let mut best: Option<(u64, Edit, bool)> = None;
             for edit in candidate.alternatives {
                 taken.push(edit.clone());
-                let tried = self.outcome(&taken);
+                // Only what can be better than the best, and worth a step, is packed.
+                let most = best.as_ref().map_or(total.saturating_sub(least), |b| b.0);
+                let worth = |peak: u64| peak <= most || self.pins(&edit);
+                let tried = self.outcome_if(&taken, worth);
                 taken.pop();
                 let Some(tried) = tried else { continue };
                 let new = tried.outcome.allocated_bytes;
@@ -231,11 +259,6 @@ impl Search<'_, '_, '_> {
                 // What the compiler rematerialises on its own now, it may not once the rest
                 // changes: a plan says it explicitly, even if that saves nothing by itself.
                 let pins = self.pins(&edit) && new <= total;
-                // What costs nothing is worth a step for little.
-                let least = match candidate.safety {
-                    Safety::Safe => (least / 50).max(1),
-                    _ => least,
-                };
                 if pins || new.saturating_add(least) <= total {
                     taken.push(edit);
                     total = new;

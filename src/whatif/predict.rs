@@ -66,30 +66,68 @@ pub fn outcome_as_compiled(base: &Base<'_, '_>) -> Outcome {
 
 /// Measures a scenario. An arena that no edit touched keeps the size that the compiler gave it.
 pub fn measure(base: &Base<'_, '_>, scenario: &Scenario) -> Outcome {
-    let indefinite_bytes = sum(scenario.blocks.iter().copied());
-    let mut heap_peak_bytes = 0u64;
-    let mut arena_bytes = 0u64;
-    let mut peak_point = base.usage.peak_point();
-    for (i, (arena, edited)) in base.arenas.iter().zip(&scenario.arenas).enumerate() {
-        let untouched = edited.items.len() == arena.slots.len()
-            && edited
-                .items
-                .iter()
-                .zip(&arena.slots)
-                .all(|(e, s)| *e == s.item);
-        let (size, peak) = if untouched {
-            (arena.compiled_bytes, arena.compiled_peak)
-        } else {
-            let (point, peak) = peak_of(&edited.items);
-            if i == 0 {
-                peak_point = point;
-            }
-            let packed = pack(&edited.items, arena.alignment).size_bytes;
-            (as_compiled(arena, &edited.items, packed).max(peak), peak)
-        };
-        heap_peak_bytes = heap_peak_bytes.saturating_add(peak);
-        arena_bytes = arena_bytes.saturating_add(size);
+    let peaks = Peaks::of(base, scenario);
+    packed(base, scenario, &peaks)
+}
+
+/// As [`measure`], but only if the total can be as low as `worth` asks: packing takes longest, and
+/// no packing goes below the peak.
+pub(crate) fn measure_if(
+    base: &Base<'_, '_>,
+    scenario: &Scenario,
+    worth: impl Fn(u64) -> bool,
+) -> Option<Outcome> {
+    let peaks = Peaks::of(base, scenario);
+    let peak_bytes = peaks.indefinite_bytes.saturating_add(peaks.heap_bytes());
+    worth(peak_bytes).then(|| packed(base, scenario, &peaks))
+}
+
+/// What is alive at most, which takes no packing.
+struct Peaks {
+    indefinite_bytes: u64,
+    /// Point and bytes of each arena's peak; `None` for one that no edit touched.
+    edited: Vec<Option<(u32, u64)>>,
+    as_compiled: Vec<u64>,
+}
+
+impl Peaks {
+    fn of(base: &Base<'_, '_>, scenario: &Scenario) -> Self {
+        let arenas = || base.arenas.iter().zip(&scenario.arenas);
+        Peaks {
+            indefinite_bytes: sum(scenario.blocks.iter().copied()),
+            edited: arenas()
+                .map(|(arena, edited)| {
+                    let mut same = edited.items.iter().zip(&arena.slots);
+                    let untouched =
+                        edited.items.len() == arena.slots.len() && same.all(|(e, s)| *e == s.item);
+                    (!untouched).then(|| peak_of(&edited.items))
+                })
+                .collect(),
+            as_compiled: arenas().map(|(arena, _)| arena.compiled_peak).collect(),
+        }
     }
+
+    fn heap_bytes(&self) -> u64 {
+        let edited = self.edited.iter().zip(&self.as_compiled);
+        sum(edited.map(|(e, &compiled)| e.map_or(compiled, |e| e.1)))
+    }
+}
+
+fn packed(base: &Base<'_, '_>, scenario: &Scenario, peaks: &Peaks) -> Outcome {
+    let arenas = base.arenas.iter().zip(&scenario.arenas);
+    let arena_bytes = sum(arenas
+        .zip(&peaks.edited)
+        .map(|((arena, edited), peak)| match peak {
+            None => arena.compiled_bytes,
+            Some((_, peak)) => {
+                let packed = pack(&edited.items, arena.alignment).size_bytes;
+                as_compiled(arena, &edited.items, packed).max(*peak)
+            }
+        }));
+    let main = peaks.edited.first().copied().flatten();
+    let peak_point = main.map_or_else(|| base.usage.peak_point(), |m| m.0);
+    let indefinite_bytes = peaks.indefinite_bytes;
+    let heap_peak_bytes = peaks.heap_bytes();
     let peak_bytes = indefinite_bytes.saturating_add(heap_peak_bytes);
     let allocated_bytes = indefinite_bytes.saturating_add(arena_bytes);
     Outcome {
