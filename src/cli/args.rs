@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::error::{Error, Result};
 use crate::hlo::MemorySpace;
@@ -11,6 +11,7 @@ use crate::render::terminal::Style;
 use crate::report::Options;
 use crate::source::Select;
 use crate::units;
+use crate::whatif::{Edit, KINDS};
 
 /// What fills TPU and GPU memory at the peak of a JAX/XLA program, why, and what to change.
 #[derive(Debug, Parser)]
@@ -210,36 +211,9 @@ pub struct WhatIfArgs {
     /// What to read.
     #[command(flatten)]
     pub input: InputArgs,
-    /// Donate an argument to the outputs
-    #[arg(long, value_name = "ARG|all")]
-    pub donate: Vec<String>,
-    /// Split tensors over N devices, or over a mesh axis
-    #[arg(long, value_name = "SELECTOR=N|AXIS")]
-    pub shard: Vec<String>,
-    /// Change the batch size
-    #[arg(long, value_name = "OLD:NEW")]
-    pub batch: Vec<String>,
-    /// Work off the batch in N slices
-    #[arg(long, value_name = "N")]
-    pub microbatch: Vec<String>,
-    /// Change the element type of tensors
-    #[arg(long, value_name = "SELECTOR=TYPE")]
-    pub dtype: Vec<String>,
-    /// Recompute saved activations in the backward pass (dots: keep matrix products)
-    #[arg(long, value_name = "SCOPE[:dots]")]
-    pub checkpoint: Vec<String>,
-    /// Leave tensors out
-    #[arg(long, value_name = "SELECTOR")]
-    pub drop: Vec<String>,
-    /// Keep tensors in host memory until they are used
-    #[arg(long, value_name = "SELECTOR")]
-    pub offload: Vec<String>,
-    /// Remove tile padding where a better shape exists
-    #[arg(long)]
-    pub pad_free: bool,
-    /// Remove debugging callbacks
-    #[arg(long)]
-    pub no_debug: bool,
+    /// What to change.
+    #[command(flatten)]
+    pub edits: EditArgs,
     /// json for a machine, md for a ticket
     #[arg(long, value_enum)]
     pub format: Option<TriageFormat>,
@@ -252,6 +226,66 @@ pub struct WhatIfArgs {
     /// No warnings on standard error
     #[arg(long, short)]
     pub quiet: bool,
+}
+
+/// One option for each kind of edit, as often as wanted.
+#[derive(Debug, Clone, Default)]
+pub struct EditArgs {
+    /// Options and their values, as they stand on the command line.
+    given: Vec<(&'static str, Option<String>)>,
+}
+
+impl EditArgs {
+    /// The edits, in the order given.
+    ///
+    /// # Errors
+    /// As [`Edit::parse`].
+    pub fn edits(&self) -> Result<Vec<Edit>> {
+        let given = self.given.iter();
+        given
+            .map(|(name, value)| Edit::parse(name, value.as_deref()))
+            .collect()
+    }
+}
+
+impl Args for EditArgs {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        KINDS.iter().fold(command, |command, kind| {
+            let arg = Arg::new(kind.name).long(kind.name).help(kind.help);
+            command.arg(match kind.value {
+                Some(value) => arg.value_name(value).action(ArgAction::Append),
+                None => arg.action(ArgAction::SetTrue),
+            })
+        })
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for EditArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut out = Self::default();
+        out.update_from_arg_matches(matches)?;
+        Ok(out)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        let mut found: Vec<(usize, &'static str, Option<String>)> = Vec::new();
+        for kind in KINDS {
+            let at = matches.indices_of(kind.name).into_iter().flatten();
+            if kind.value.is_some() {
+                let values = matches.get_many::<String>(kind.name).into_iter().flatten();
+                found.extend(at.zip(values).map(|(i, v)| (i, kind.name, Some(v.clone()))));
+            } else if matches.get_flag(kind.name) {
+                found.extend(at.take(1).map(|i| (i, kind.name, None)));
+            }
+        }
+        found.sort();
+        self.given = found.into_iter().map(|f| (f.1, f.2)).collect();
+        Ok(())
+    }
 }
 
 /// Arguments of `plan`.

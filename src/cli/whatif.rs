@@ -7,10 +7,10 @@ use crate::render::{whatif_markdown, whatif_text};
 use crate::report::{load, meshes_beside, Detail, Loaded, Options, Report};
 use crate::source::Sources;
 use crate::whatif;
-use crate::whatif::{Edit, PlanOptions, WhatIfChart, WhatIfOptions};
+use crate::whatif::{PlanOptions, WhatIfChart, WhatIfOptions};
 
 pub(crate) fn whatif(args: WhatIfArgs) -> Result<u8> {
-    let edits = edits(&args)?;
+    let edits = args.edits.edits()?;
     if edits.is_empty() {
         return Err(Error::usage(
             "whatif: no edit given",
@@ -126,32 +126,6 @@ fn findings<'r>(report: &'r Report, options: &Options) -> &'r [crate::findings::
         .first()
         .and_then(|m| Report::space(m, options.space.0))
         .map_or(&[], |s| &s.findings)
-}
-
-/// The edits in the order of the options' names; their order does not matter to the result.
-fn edits(args: &WhatIfArgs) -> Result<Vec<Edit>> {
-    let lists: [(&str, &[String]); 8] = [
-        ("donate", &args.donate),
-        ("shard", &args.shard),
-        ("batch", &args.batch),
-        ("microbatch", &args.microbatch),
-        ("dtype", &args.dtype),
-        ("checkpoint", &args.checkpoint),
-        ("drop", &args.drop),
-        ("offload", &args.offload),
-    ];
-    let mut out = Vec::new();
-    for (name, values) in lists {
-        for value in values {
-            out.push(Edit::parse(name, Some(value))?);
-        }
-    }
-    for (name, given) in [("pad-free", args.pad_free), ("no-debug", args.no_debug)] {
-        if given {
-            out.push(Edit::parse(name, None)?);
-        }
-    }
-    Ok(out)
 }
 
 #[cfg(not(feature = "charts"))]

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashSet;
 
 use super::base::Base;
+use crate::dataflow::dimensions::propagate::Marks;
 use crate::dataflow::dimensions::NodeId;
 use crate::hlo::decode::decode_sharding;
 use crate::hlo::{InstructionId, Opcode, Sharding};
@@ -96,8 +97,67 @@ fn has_size(base: &Base<'_, '_>, i: InstructionId, d: u8, size: u64) -> bool {
     local == Some(size) || global_size(base, i, d) == Some(size)
 }
 
+impl Seeds {
+    /// Size of each on one device, and over how many devices it is split.
+    pub(crate) fn sizes<'s>(
+        &'s self,
+        base: &'s Base<'_, '_>,
+    ) -> impl Iterator<Item = (u64, u64)> + 's {
+        self.seeds.iter().map(|&(node, d)| {
+            let d = usize::from(d);
+            let local = base.values.dimensions(node).get(d).copied().unwrap_or(1);
+            let tiles = tiles(base, base.values.instruction_of(node));
+            (local, tiles.get(d).copied().unwrap_or(1).max(1))
+        })
+    }
+
+    /// What was found, and how much carries it, in words.
+    pub(crate) fn note(&self, marks: &Marks) -> String {
+        format!(
+            "batch: {}; {} arrays carry it",
+            self.found.join(", "),
+            marks.len()
+        )
+    }
+}
+
+/// Powers of two that divide the batch on one device.
+pub(crate) fn slices(base: &Base<'_, '_>) -> Vec<u64> {
+    let seeds = find(base, None, None);
+    let local = seeds.sizes(base).map(|s| s.0).min().unwrap_or(0);
+    (1..7)
+        .map(|k| 1u64 << k)
+        .filter(|&n| local >= n && local.is_multiple_of(n))
+        .collect()
+}
+
+/// Name, dimension and size over all devices of the first argument that carries the batch.
+pub(crate) fn carrier(base: &Base<'_, '_>) -> Option<(String, u8, u64)> {
+    let seeds = find(base, None, None);
+    let &(node, dimension) = seeds.seeds.first()?;
+    let (local, tile) = seeds.sizes(base).next()?;
+    let at = base.values.instruction_of(node);
+    let at = base.program.module.instruction(at);
+    let name = if at.op_name.is_empty() {
+        at.name
+    } else {
+        at.op_name
+    };
+    Some((name.to_owned(), dimension, local.saturating_mul(tile)))
+}
+
+/// How to say what the batch is, where it is not clear.
+pub(crate) fn hint(base: &Base<'_, '_>) -> String {
+    let choices = choices(base);
+    let known = match choices.is_empty() {
+        true => "no argument looks like data".to_owned(),
+        false => format!("arguments that look like data: {}", choices.join(", ")),
+    };
+    format!("say which with --batch OLD:NEW@ARG:DIM, OLD the size over all devices; {known}")
+}
+
 /// What could be given as the batch, `tokens:0 (16)`, for a message.
-pub(crate) fn choices(base: &Base<'_, '_>) -> Vec<String> {
+fn choices(base: &Base<'_, '_>) -> Vec<String> {
     let trees = Trees::new(base);
     let parameters = base.program.module.entry_parameters().into_iter();
     let data = parameters.filter(|&i| rank_of(base, &trees, i).is_some());

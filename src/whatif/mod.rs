@@ -7,11 +7,13 @@
 //! [`Base`] is made once per program and memory space; [`whatif`] applies edits to it.
 
 pub(crate) mod apply;
+pub(crate) mod applying;
+pub(crate) mod arguments;
 pub(crate) mod base;
 pub(crate) mod batch;
 pub(crate) mod candidates;
-pub(crate) mod code;
 pub(crate) mod confidence;
+pub(crate) mod dead;
 pub(crate) mod edit;
 pub(crate) mod edits;
 pub(crate) mod effects;
@@ -26,13 +28,13 @@ pub(crate) mod scenario;
 pub(crate) mod selector;
 pub(crate) mod sharding_code;
 pub(crate) mod split;
+pub(crate) mod stacks;
 
 pub use apply::{apply, Applied, EditNote};
 pub use base::{Arena, Base, Block, Slot};
-pub use candidates::safety_of;
-pub use code::{how_to_verify, jax_code};
 pub use confidence::Confidence;
-pub use edit::{Edit, Ways};
+pub use edit::{Edit, EditKind};
+pub use edits::KINDS;
 pub use plan::{plan, plan_with, Plan, PlanOptions, PlanStep};
 pub use predict::{measure, timeline, LargeBuffer, Outcome};
 pub use run::{whatif, whatif_with, SpaceName, WhatIf, WhatIfChart, WhatIfOptions};

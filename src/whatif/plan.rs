@@ -13,8 +13,7 @@ use serde::Serialize;
 
 use super::apply::apply;
 use super::base::Base;
-use super::candidates::{candidates, safety_of};
-use super::code::{how_to_verify, jax_code};
+use super::candidates::candidates;
 use super::confidence::Confidence;
 use super::edit::Edit;
 use super::predict::{measure_if, outcome_as_compiled, Outcome};
@@ -271,7 +270,7 @@ impl Search<'_, '_, '_> {
 
     /// Whether an edit makes explicit what the compiler does on its own.
     fn pins(&self, edit: &Edit) -> bool {
-        self.base.rematerialized > 0 && matches!(edit, Edit::Checkpoint { .. })
+        self.base.rematerialized > 0 && edit.kind().pins
     }
 
     /// Takes out what is not needed, the riskiest first; what is safe stays as long as anything
@@ -282,8 +281,8 @@ impl Search<'_, '_, '_> {
         }
         for at in (0..edits.len()).rev() {
             let Some(edit) = edits.get(at) else { continue };
-            let is_safe = safety_of(edit) == Safety::Safe;
-            let riskier = edits.iter().any(|e| safety_of(e) > Safety::Safe);
+            let is_safe = edit.kind().safety == Safety::Safe;
+            let riskier = edits.iter().any(|e| e.kind().safety > Safety::Safe);
             if self.pins(edit) || (is_safe && riskier) {
                 continue;
             }
@@ -319,12 +318,12 @@ impl Search<'_, '_, '_> {
             });
             steps.push(PlanStep {
                 edit: edit.to_string(),
-                safety: safety_of(&edit),
+                safety: edit.kind().safety,
                 saving_bytes,
                 reason,
                 after: after.clone(),
-                jax: jax_code(self.base, self.findings, &edit),
-                verify: how_to_verify(&edit),
+                jax: edit.jax(self.base, self.findings),
+                verify: edit.kind().verify.to_owned(),
             });
             last = after;
         }

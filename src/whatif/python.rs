@@ -42,3 +42,13 @@ pub(crate) fn is_identifier(name: &str) -> bool {
         && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
         && !KEYWORDS.contains(&name)
 }
+
+/// The function that a module was compiled from: `train_step` of `jit_train_step`.
+pub(crate) fn function_name(module: &str) -> &str {
+    let name = module.strip_prefix("jit_").unwrap_or(module);
+    if is_identifier(name) {
+        name
+    } else {
+        "step"
+    }
+}

@@ -13,7 +13,7 @@ pub(crate) fn resize(base: &Base<'_, '_>, effects: &Effects, scenario: &mut Scen
     if effects.is_empty() {
         return false;
     }
-    let before = (scenario.blocks.clone(), scenario.arenas.clone());
+    let mut changed = false;
     for (arena, edited) in base.arenas.iter().zip(&mut scenario.arenas) {
         for (slot, item) in arena.slots.iter().zip(&mut edited.items) {
             let old = item.size_bytes;
@@ -21,20 +21,27 @@ pub(crate) fn resize(base: &Base<'_, '_>, effects: &Effects, scenario: &mut Scen
                 0 => 0,
                 _ => effects.size_of_all(base, &slot.names, old, true),
             };
+            changed |= item.size_bytes != old;
         }
     }
     for at in 0..base.blocks.len() {
-        resize_block(base, effects, scenario, at);
+        changed |= resize_block(base, effects, scenario, at);
     }
-    before != (scenario.blocks.clone(), scenario.arenas.clone())
+    changed
 }
 
-fn resize_block(base: &Base<'_, '_>, effects: &Effects, scenario: &mut Scenario, at: usize) {
+/// Gives a block its new size; returns whether it changed.
+fn resize_block(
+    base: &Base<'_, '_>,
+    effects: &Effects,
+    scenario: &mut Scenario,
+    at: usize,
+) -> bool {
     let (Some(block), Some(&old)) = (base.blocks.get(at), scenario.blocks.get(at)) else {
-        return;
+        return false;
     };
     if old == 0 {
-        return;
+        return false;
     }
     let writes = match block.kind {
         AllocationKind::Output => Writes::of(base, at),
@@ -53,4 +60,5 @@ fn resize_block(base: &Base<'_, '_>, effects: &Effects, scenario: &mut Scenario,
             scenario.add(label, need, w.first_point(base), w.result_point(base));
         }
     }
+    new != old
 }

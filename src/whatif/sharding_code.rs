@@ -4,7 +4,6 @@
 //! program names them.
 
 use super::base::Base;
-use super::edit::Ways;
 use super::python::{comment, variable};
 use super::selector::{finding_named, plain_shape, select, MatchedBy};
 use crate::findings::Finding;
@@ -13,6 +12,24 @@ use crate::hlo::InstructionId;
 const IMPORT: &str = "from jax.sharding import NamedSharding, PartitionSpec";
 /// The axis of a mesh that the code makes itself.
 const OWN_AXIS: &str = "shard";
+
+/// How often something is split.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Ways {
+    /// That many times.
+    Count(u64),
+    /// By the size of this mesh axis.
+    Axis(String),
+}
+
+impl std::fmt::Display for Ways {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Ways::Count(n) => write!(f, "{n}"),
+            Ways::Axis(a) => f.write_str(a),
+        }
+    }
+}
 
 /// The code.
 pub(crate) fn sharding_code(

@@ -1,4 +1,4 @@
-//! `jax.checkpoint`: forward results that wait for the backward pass are dropped after their
+//! `--checkpoint`: `jax.checkpoint`: forward results that wait for the backward pass are dropped after their
 //! forward use and computed again for the moment of their backward use.
 //!
 //! Two forms: layers written out one after another, whose results are single buffers (here), and
@@ -7,17 +7,115 @@
 //!
 //! In: base, sizes after other edits, a scope. Out: live ranges cut.
 
-use super::stacks;
-use super::stacks::Checkpointed;
 use crate::dataflow::dimensions::propagate::Marks;
+use crate::error::Result;
+use crate::findings::{Finding, Safety};
 use crate::hlo::op_name::{phase, Phase};
 use crate::hlo::{BufferId, InstructionId, Opcode};
 use crate::memory::pack::PackItem;
+use crate::units;
+use crate::whatif::applying::Applying;
 use crate::whatif::batch;
+use crate::whatif::confidence::Confidence;
+use crate::whatif::edit::{Change, Edit, EditKind};
 use crate::whatif::effects::Effects;
+use crate::whatif::python::is_identifier;
 use crate::whatif::readers::{is_backward, origin, readers};
+use crate::whatif::stacks;
+use crate::whatif::stacks::Checkpointed;
 use crate::whatif::Scenario;
 use crate::whatif::{Base, Slot};
+
+pub(crate) static KIND: EditKind = EditKind {
+    name: "checkpoint",
+    value: Some("SCOPE[:dots]"),
+    help: "Recompute saved activations in the backward pass (dots: keep matrix products)",
+    usage: "--checkpoint SCOPE or SCOPE:dots; SCOPE `all` for everything saved",
+    safety: Safety::ChangesSpeed,
+    verify: "compile again: `xpeak summary NEW_DUMP` shows the new total",
+    pins: true,
+    parse: |value| {
+        let (scope, dots) = match value.strip_suffix(":dots") {
+            Some(scope) => (scope, true),
+            None => (value, false),
+        };
+        (!scope.is_empty()).then(|| of(scope, dots))
+    },
+    candidates: |_, _| vec![vec![of("all", true), of("all", false)]],
+};
+
+#[derive(Debug)]
+struct Checkpoint {
+    /// Part of the operation path; `all` for everything saved.
+    scope: String,
+    /// Whether results of matrix products are kept.
+    dots: bool,
+}
+
+fn of(scope: &str, dots: bool) -> Edit {
+    Edit::new(Checkpoint {
+        scope: scope.to_owned(),
+        dots,
+    })
+}
+
+impl Change for Checkpoint {
+    fn kind(&self) -> &'static EditKind {
+        &KIND
+    }
+
+    fn value(&self) -> String {
+        let dots = if self.dots { ":dots" } else { "" };
+        format!("{}{dots}", self.scope)
+    }
+
+    fn ranges(&self, run: &mut Applying<'_, '_, '_>) -> Result<()> {
+        let (base, scope) = (run.base, self.scope.as_str());
+        let c = checkpoint(base, &run.effects, &mut run.scenario, scope, self.dots);
+        if c.dropped == 0 && base.rematerialized > 0 && scope == "all" {
+            let n = base.rematerialized;
+            let text = format!(
+                "saves nothing more: the compiler already computes {n} instructions twice to save memory; jax.checkpoint keeps it so when the rest changes"
+            );
+            run.note(n, text);
+            run.scenario.caveat(
+                Confidence::Simulated,
+                "what the compiler rematerialises on its own is its choice: a checkpoint may lead to another",
+            );
+            return Ok(());
+        }
+        if c.dropped == 0 {
+            return Err(run.refuse(
+                "no saved activation of that scope",
+                "the program may be checkpointed already, or have no backward pass",
+            ));
+        }
+        let text = format!(
+            "{} saved activations ({}) dropped, {} kept",
+            c.dropped,
+            units::bytes(c.dropped_bytes),
+            c.kept,
+        );
+        run.note(c.dropped, text);
+        run.scenario.caveat(
+            Confidence::Simulated,
+            "the compiler may fuse and schedule recomputation in other ways",
+        );
+        Ok(())
+    }
+
+    fn jax(&self, _: &Base<'_, '_>, _: &[Finding]) -> String {
+        let policy = if self.dots {
+            ", policy=jax.checkpoint_policies.checkpoint_dots"
+        } else {
+            ""
+        };
+        let last = self.scope.rsplit('/').next().unwrap_or(&self.scope);
+        let named = self.scope != "all" && is_identifier(last);
+        let what = if named { last } else { "layer" };
+        format!("# the function of one layer, before lax.scan or the loop\n{what} = jax.checkpoint({what}{policy})")
+    }
+}
 
 /// A forward result that waits for the backward pass.
 struct Saved {
@@ -36,7 +134,7 @@ struct Saved {
 const WAIT: u32 = 3;
 
 /// Checkpoints everything in `scope` (`all`: everything saved).
-pub(crate) fn checkpoint(
+fn checkpoint(
     base: &Base<'_, '_>,
     effects: &Effects,
     scenario: &mut Scenario,

@@ -1,44 +1,136 @@
-//! Arguments give their memory to outputs: whole-program blocks merge. Which argument fits which
+//! `--donate`: arguments give their memory to outputs: whole-program blocks merge. Which argument fits which
 //! output, and whether that can save anything, is the verdict of the analysis, the same that a
 //! finding prints. Where it says "may", a copy or the temporaries that used the output's memory live
 //! in the arena meanwhile, and the saving is what packing leaves of it.
 //!
 //! In: arguments. Out: blocks emptied, copies added, and what was found.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use rustc_hash::FxHashMap;
 
+use crate::error::Result;
+use crate::findings::{Finding, Safety};
 use crate::hlo::{AllocationId, AllocationKind};
+use crate::peak::{argument_name, top_level};
 use crate::training::DonationPair;
+use crate::units;
+use crate::whatif::applying::Applying;
+use crate::whatif::confidence::Confidence;
+use crate::whatif::edit::{Change, Edit, EditKind};
 use crate::whatif::outputs::{outputs_in_order, Writes};
+use crate::whatif::python::{function_name, is_identifier};
+use crate::whatif::selector::MatchedBy;
 use crate::whatif::Base;
-use crate::whatif::Confidence;
 use crate::whatif::Scenario;
+
+pub(crate) static KIND: EditKind = EditKind {
+    name: "donate",
+    value: Some("ARG|all"),
+    help: "Donate an argument to the outputs",
+    usage: "--donate ARG or --donate all",
+    safety: Safety::Safe,
+    verify: "compile again: no \"donated buffers were not usable\" warning, and alias_size_in_bytes of memory_analysis() has grown",
+    pins: false,
+    parse: |value| Some(of(value)),
+    candidates: |_, _| vec![vec![of("all")]],
+};
+
+#[derive(Debug)]
+struct Donate {
+    selector: String,
+}
+
+fn of(selector: &str) -> Edit {
+    Edit::new(Donate {
+        selector: selector.to_owned(),
+    })
+}
+
+impl Change for Donate {
+    fn kind(&self) -> &'static EditKind {
+        &KIND
+    }
+
+    fn value(&self) -> String {
+        self.selector.clone()
+    }
+
+    fn ranges(&self, run: &mut Applying<'_, '_, '_>) -> Result<()> {
+        let chosen = run.select(&self.selector)?;
+        let numbers = run.parameters(&chosen);
+        let d = donate(run.base, &mut run.scenario, &|n| numbers.contains(&n));
+        let mut text = format!(
+            "{} arguments take over outputs of {}",
+            d.pairs,
+            units::bytes(d.bytes)
+        );
+        if d.copied > 0 {
+            text.push_str(&format!(
+                "; {} are still read while their output is written, and must be copied",
+                d.copied
+            ));
+        }
+        if let Some(why) = &d.why {
+            text.push_str(&format!("; {} would save nothing: {why}", d.in_vain));
+        }
+        if d.unusable > 0 && chosen.by != MatchedBy::Everything {
+            text.push_str(&format!("; {} fit no output", d.unusable));
+        }
+        run.note(d.pairs, text);
+        Ok(())
+    }
+
+    fn jax(&self, base: &Base<'_, '_>, _: &[Finding]) -> String {
+        let names = match self.selector.as_str() {
+            "all" => donated_names(base),
+            s => vec![s.split(['[', '.']).next().unwrap_or(s).to_owned()],
+        };
+        let function = function_name(base.program.module.name);
+        if names.is_empty() || !names.iter().all(|n| is_identifier(n)) {
+            return format!("# give jax.jit({function}, ...) the positions of these arguments as donate_argnums");
+        }
+        let names: Vec<String> = names.iter().map(|n| format!("\"{n}\"")).collect();
+        format!(
+            "{function} = jax.jit({function}, donate_argnames=({},))",
+            names.join(", ")
+        )
+    }
+}
+
+/// Top-level names of the arguments of which some part may save memory when donated.
+fn donated_names(base: &Base<'_, '_>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let names = base
+        .donations()
+        .iter()
+        .filter(|p| p.may_save)
+        .map(|p| top_level(argument_name(base.program, p.parameter)));
+    names
+        .filter(|n| seen.insert(*n))
+        .map(str::to_owned)
+        .collect()
+}
 
 /// What came of a donation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Donated {
+struct Donated {
     /// Arguments whose memory an output takes over.
-    pub(crate) pairs: usize,
+    pairs: usize,
     /// Of these, arguments that must be copied first.
-    pub(crate) copied: usize,
+    copied: usize,
     /// Bytes of outputs that need no memory of their own any more.
-    pub(crate) bytes: u64,
+    bytes: u64,
     /// Arguments that fit an output, but would have to be kept beside it.
-    pub(crate) in_vain: usize,
+    in_vain: usize,
     /// Why, of the largest of them.
-    pub(crate) why: Option<String>,
+    why: Option<String>,
     /// Arguments that no output can use.
-    pub(crate) unusable: usize,
+    unusable: usize,
 }
 
 /// Donates the arguments in `chosen`, in order of their numbers.
-pub(crate) fn donate(
-    base: &Base<'_, '_>,
-    scenario: &mut Scenario,
-    chosen: &dyn Fn(u32) -> bool,
-) -> Donated {
+fn donate(base: &Base<'_, '_>, scenario: &mut Scenario, chosen: &dyn Fn(u32) -> bool) -> Donated {
     let mut out = Donated::default();
     let blocks: FxHashMap<AllocationId, usize> = base
         .blocks

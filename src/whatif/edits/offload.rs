@@ -1,17 +1,71 @@
-//! Moves tensors to host memory: they take device memory only around their uses.
+//! `--offload`: tensors move to host memory; they take device memory only around their uses.
 //!
-//! In: instructions. Out: live ranges cut short, arguments replaced by copies at their uses.
+//! In: a selector. Out: live ranges cut short, arguments replaced by copies at their uses.
 
+use crate::error::Result;
+use crate::findings::{Finding, Safety};
 use crate::hlo::InstructionId;
+use crate::whatif::applying::Applying;
+use crate::whatif::arguments::names_of_large;
+use crate::whatif::batch;
+use crate::whatif::confidence::Confidence;
+use crate::whatif::edit::{Change, Edit, EditKind};
+use crate::whatif::python::variable;
 use crate::whatif::Base;
 use crate::whatif::Scenario;
 
+pub(crate) static KIND: EditKind = EditKind {
+    name: "offload",
+    value: Some("SELECTOR"),
+    help: "Keep tensors in host memory until they are used",
+    usage: "--offload SELECTOR",
+    safety: Safety::ChangesSpeed,
+    verify: "compile again; measure the time of a step: transfers are slow",
+    pins: false,
+    parse: |value| Some(of(value.to_owned())),
+    candidates: |base, _| {
+        let state = names_of_large(base, |i| batch::is_state(base, i));
+        state.into_iter().map(|name| vec![of(name)]).collect()
+    },
+};
+
+#[derive(Debug)]
+struct Offload {
+    selector: String,
+}
+
+fn of(selector: String) -> Edit {
+    Edit::new(Offload { selector })
+}
+
+impl Change for Offload {
+    fn kind(&self) -> &'static EditKind {
+        &KIND
+    }
+
+    fn value(&self) -> String {
+        self.selector.clone()
+    }
+
+    fn ranges(&self, run: &mut Applying<'_, '_, '_>) -> Result<()> {
+        let s = run.select(&self.selector)?;
+        let moved = offload(run.base, &mut run.scenario, &s.instructions);
+        run.note(moved, format!("{moved} buffers, by {}", s.by.name()));
+        run.scenario.caveat(
+            Confidence::UpperBound,
+            "transfers may keep more on the device at once than assumed",
+        );
+        Ok(())
+    }
+
+    fn jax(&self, _: &Base<'_, '_>, _: &[Finding]) -> String {
+        let name = variable(&self.selector);
+        format!("host = jax.tree.map(\n    lambda a: a.sharding.with_memory_kind(\"pinned_host\"), {name})\n{name} = jax.device_put({name}, host)  # and back inside the step, where it is used")
+    }
+}
+
 /// Moves the buffers that `instructions` (ascending) define; returns how many.
-pub(crate) fn offload(
-    base: &Base<'_, '_>,
-    scenario: &mut Scenario,
-    instructions: &[InstructionId],
-) -> usize {
+fn offload(base: &Base<'_, '_>, scenario: &mut Scenario, instructions: &[InstructionId]) -> usize {
     let of = |b| base.assignment.buffer(b).instruction;
     let chosen = |b| of(b).is_some_and(|i| instructions.binary_search(&i).is_ok());
     let mut moved = 0;

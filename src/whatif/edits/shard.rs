@@ -1,62 +1,183 @@
 //! `--shard`: what is asked for against what the devices hold, and what follows from it.
 //!
-//! In: the tensors chosen and how often to split them. Out: effects, and a note; or why it cannot
+//! In: a selector and how often to split what it means. Out: effects, and a note; or why it cannot
 //! be done.
 
 use rustc_hash::FxHashSet;
 
 use crate::dataflow::dimensions::NodeId;
 use crate::error::{Error, Result};
-use crate::findings::Finding;
-use crate::hlo::{BufferId, Opcode};
-use crate::whatif::effects::Effects;
+use crate::findings::{Finding, FindingKind, Safety};
+use crate::hlo::{BufferId, InstructionId, Opcode};
+use crate::whatif::applying::Applying;
+use crate::whatif::arguments::names_of_large;
+use crate::whatif::batch;
+use crate::whatif::confidence::Confidence;
+use crate::whatif::edit::{assignment, Change, Edit, EditKind};
+use crate::whatif::selector::finding_named;
+use crate::whatif::sharding_code::{sharding_code, Ways};
 use crate::whatif::split::{axis_named, divides, follow, Spread};
 use crate::whatif::Base;
-use crate::whatif::{Edit, Ways};
+
+pub(crate) static KIND: EditKind = EditKind {
+    name: "shard",
+    value: Some("SELECTOR=N|AXIS"),
+    help: "Split tensors over N devices, or over a mesh axis",
+    usage: "--shard SELECTOR=N or --shard SELECTOR=AXIS",
+    safety: Safety::ChangesSpeed,
+    verify: "compile again: `xpeak summary NEW_DUMP` shows the new total",
+    pins: false,
+    parse,
+    candidates,
+};
+
+#[derive(Debug)]
+struct Shard {
+    selector: String,
+    ways: Ways,
+}
+
+fn parse(value: &str) -> Option<Edit> {
+    let (selector, ways) = assignment(value)?;
+    let ways = match ways.parse::<u64>() {
+        Ok(0) => return None,
+        Ok(n) => Ways::Count(n),
+        Err(_) => Ways::Axis(ways.to_owned()),
+    };
+    Some(Edit::new(Shard {
+        selector: selector.to_owned(),
+        ways,
+    }))
+}
+
+impl Change for Shard {
+    fn kind(&self) -> &'static EditKind {
+        &KIND
+    }
+
+    fn value(&self) -> String {
+        format!("{}={}", self.selector, self.ways)
+    }
+
+    fn shapes(&self, run: &mut Applying<'_, '_, '_>) -> Result<()> {
+        let s = run.select(&self.selector)?;
+        let (nodes, arguments) = (run.nodes(&s), run.parameters(&s));
+        let chosen = Chosen {
+            nodes: &nodes,
+            arguments: &arguments,
+            ways: &self.ways,
+            finding: finding_named(run.findings, &self.selector),
+        };
+        let done = shard(run, &chosen)?;
+        run.retry_donation |= done.follows;
+        run.note(done.split, format!("by {}, {}", s.by.name(), done.note));
+        run.scenario.caveat(
+            Confidence::Simulated,
+            "the partitioner decides where split tensors are gathered again",
+        );
+        Ok(())
+    }
+
+    fn jax(&self, base: &Base<'_, '_>, findings: &[Finding]) -> String {
+        sharding_code(base, findings, &self.selector, &self.ways)
+    }
+}
+
+/// Arguments that every device holds whole, and tensors that findings name.
+fn candidates(base: &Base<'_, '_>, findings: &[Finding]) -> Vec<Vec<Edit>> {
+    let module = &base.program.module;
+    let ways = u64::from(module.num_partitions);
+    if ways < 2 {
+        return Vec::new();
+    }
+    let shard = |selector: String| {
+        vec![Edit::new(Shard {
+            selector,
+            ways: Ways::Count(ways),
+        })]
+    };
+    let mut out = Vec::new();
+    let all = names_of_large(base, |_| true);
+    for name in names_of_large(base, |i| is_replicated(base, i)) {
+        // A name whose arguments are partly split already is no good selector.
+        let same = names_of_large(base, |i| !is_replicated(base, i));
+        if all.contains(&name) && !same.contains(&name) {
+            out.push(shard(name));
+        }
+    }
+    for (kind, name) in [
+        (FindingKind::Unsharded, "unsharded"),
+        (FindingKind::RedundantCopies, "redundant_copies"),
+    ] {
+        let of_kind = findings.iter().filter(|f| f.kind == kind);
+        for (n, _) in of_kind
+            .enumerate()
+            .take(6)
+            .filter(|(_, f)| is_whole(f, ways))
+        {
+            out.push(shard(format!("{name}:{}", n + 1)));
+        }
+    }
+    out
+}
+
+/// Whether a finding is of tensors of which every device holds all. Those that are split over some
+/// axes are left as they are: the partitioner would gather what a further split cuts apart.
+fn is_whole(f: &Finding, ways: u64) -> bool {
+    let (saving, bytes, ways) = (
+        u128::from(f.saving_bytes),
+        u128::from(f.bytes),
+        u128::from(ways),
+    );
+    // A rounded-down byte in each of at most a million buffers.
+    (saving + (1 << 20)) * ways >= bytes * (ways - 1) && bytes > 0
+}
+
+/// Whether an argument's sharding says that every device has all of it.
+fn is_replicated(base: &Base<'_, '_>, i: InstructionId) -> bool {
+    let partitions = u64::from(base.program.module.num_partitions);
+    batch::sharding_of(base, i).is_some_and(|s| s.is_fully_replicated(partitions))
+}
 
 /// What to split.
-pub(crate) struct Chosen<'c> {
+struct Chosen<'c> {
     /// Arrays that the selector means.
-    pub(crate) nodes: &'c [NodeId],
+    nodes: &'c [NodeId],
     /// Numbers of entry parameters among them.
-    pub(crate) arguments: &'c FxHashSet<u32>,
+    arguments: &'c FxHashSet<u32>,
     /// How often.
-    pub(crate) ways: &'c Ways,
+    ways: &'c Ways,
     /// The finding that the selector names: then its buffers change and nothing else, since its
     /// saving is theirs.
-    pub(crate) finding: Option<&'c Finding>,
+    finding: Option<&'c Finding>,
 }
 
 /// What came of it.
-pub(crate) struct Sharded {
+struct Sharded {
     /// Arrays chosen that are split.
-    pub(crate) split: usize,
+    split: usize,
     /// In words.
-    pub(crate) note: String,
+    note: String,
     /// Whether more than the tensors chosen changes.
-    pub(crate) follows: bool,
+    follows: bool,
 }
 
 /// Splits.
 ///
 /// # Errors
 /// More ways than there are copies; an axis that the program does not name; nothing that divides.
-pub(crate) fn shard(
-    base: &Base<'_, '_>,
-    effects: &mut Effects,
-    edit: &Edit,
-    chosen: &Chosen<'_>,
-) -> Result<Sharded> {
+fn shard(run: &mut Applying<'_, '_, '_>, chosen: &Chosen<'_>) -> Result<Sharded> {
+    let base = run.base;
     let axis = match chosen.ways {
         Ways::Count(_) => None,
-        Ways::Axis(name) => Some(axis_named(base, name).ok_or_else(|| no_axis(base, edit, name))?),
+        Ways::Axis(name) => Some(axis_named(base, name).ok_or_else(|| no_axis(run, name))?),
     };
     let ways = match chosen.ways {
         Ways::Count(n) => *n,
         Ways::Axis(_) => axis.as_ref().map_or(1, |a| a.size),
     };
     let spread = Spread::new(base, axis.as_ref());
-    let seeds = possible(base, edit, &spread, chosen.nodes, ways)?;
+    let seeds = possible(run, &spread, chosen.nodes, ways)?;
     let of_argument = |n: &NodeId| {
         let i = base.values.instruction_of(*n);
         let i = base.program.module.instruction(i);
@@ -72,9 +193,9 @@ pub(crate) fn shard(
     let seeded = seeds.nodes.iter().filter(|n| split.contains_key(n)).count();
     for (node, (ways, seed)) in split {
         if weights {
-            effects.gathered.insert(node, seed);
+            run.effects.gathered.insert(node, seed);
         }
-        let w = effects.split.entry(node).or_insert(1);
+        let w = run.effects.split.entry(node).or_insert(1);
         // Together no more ways than there are copies; of partial sums, than one edit alone.
         let most = spread.of(node).max(ways).max(*w);
         *w = w.saturating_mul(ways).min(most);
@@ -123,16 +244,16 @@ struct Seeds {
 }
 
 fn possible(
-    base: &Base<'_, '_>,
-    edit: &Edit,
+    run: &Applying<'_, '_, '_>,
     spread: &Spread,
     nodes: &[NodeId],
     ways: u64,
 ) -> Result<Seeds> {
+    let base = run.base;
     let devices = base.program.module.device_count();
     if ways > devices {
-        return Err(Error::usage(
-            format!("{edit}: the program is for {}", on(devices)),
+        return Err(run.refuse(
+            format!("the program is for {}", on(devices)),
             "N is at most the number of devices that hold the same copy",
         ));
     }
@@ -157,29 +278,31 @@ fn possible(
         }
     }
     if ways > 1 && most < 2 {
-        return Err(Error::usage(
+        return Err(run.refuse(
             format!(
-                "{edit}: on {}, none holds a copy of it that another has",
+                "on {}, none holds a copy of it that another has",
                 on(devices)
             ),
             "`xpeak summary` lists what several devices hold identically",
         ));
     }
     if ways > most {
-        return Err(Error::usage(
-            format!("{edit}: {most} of {devices} devices hold the same copy, so at most {most} ways are left"),
+        return Err(run.refuse(
+            format!(
+                "{most} of {devices} devices hold the same copy, so at most {most} ways are left"
+            ),
             "tensors that are split over some axes can only be split over the others",
         ));
     }
     if ways > 1 && !most.is_multiple_of(ways) {
-        return Err(Error::usage(
-            format!("{edit}: {ways} does not divide the {most} devices that hold a copy"),
+        return Err(run.refuse(
+            format!("{ways} does not divide the {most} devices that hold a copy"),
             "N is a divisor of the number of copies",
         ));
     }
     if ways > 1 && out.nodes.is_empty() {
-        return Err(Error::usage(
-            format!("{edit}: no dimension divides evenly by {ways}"),
+        return Err(run.refuse(
+            format!("no dimension divides evenly by {ways}"),
             "pad a dimension to a multiple of N first",
         ));
     }
@@ -193,9 +316,9 @@ fn on(devices: u64) -> String {
     }
 }
 
-fn no_axis(base: &Base<'_, '_>, edit: &Edit, name: &str) -> Error {
+fn no_axis(run: &Applying<'_, '_, '_>, name: &str) -> Error {
     let mut axes: Vec<String> = Vec::new();
-    for a in base.replication.meshes().iter().flat_map(|m| &m.axes) {
+    for a in run.base.replication.meshes().iter().flat_map(|m| &m.axes) {
         let text = format!("{}={}", a.name, a.size);
         if !axes.contains(&text) {
             axes.push(text);
@@ -207,7 +330,7 @@ fn no_axis(base: &Base<'_, '_>, edit: &Edit, name: &str) -> Error {
         }
         false => format!("its axes: {}", axes.join(", ")),
     };
-    Error::usage(format!("{edit}: the program has no mesh axis {name}"), hint)
+    run.refuse(format!("the program has no mesh axis {name}"), hint)
 }
 
 /// Everything that the buffers of a finding, and what shares their memory, hold.
