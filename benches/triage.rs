@@ -27,7 +27,7 @@ fn other_lines(bencher: divan::Bencher<'_, '_>) {
     let text = noise(64 << 20);
     bencher
         .counter(BytesCount::of_str(&text))
-        .bench_local(|| xpeak::oom::triage_reader(divan::black_box(text.as_bytes())));
+        .bench_local(|| xpeak::oom::read(divan::black_box(text.as_bytes())));
 }
 
 #[divan::bench]
@@ -35,7 +35,7 @@ fn one_long_line(bencher: divan::Bencher<'_, '_>) {
     let text = noise(64 << 20).replace('\n', " ");
     bencher
         .counter(BytesCount::of_str(&text))
-        .bench_local(|| xpeak::oom::triage_reader(divan::black_box(text.as_bytes())));
+        .bench_local(|| xpeak::oom::read(divan::black_box(text.as_bytes())));
 }
 
 #[divan::bench]
@@ -49,5 +49,5 @@ fn failures(bencher: divan::Bencher<'_, '_>) {
         .repeat(2000);
     bencher
         .counter(BytesCount::of_str(&text))
-        .bench_local(|| xpeak::oom::triage_reader(divan::black_box(text.as_bytes())));
+        .bench_local(|| xpeak::oom::read(divan::black_box(text.as_bytes())));
 }

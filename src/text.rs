@@ -2,11 +2,32 @@
 //!
 //! In: names of scopes, operations and arguments. Out: the same with `*` for numbers.
 
-/// The text with every run of digits as one `*`: `layers_12/mlp[3]` → `layers_*/mlp[*]`.
+/// A name with `*` for each number that tells repeats apart: `layers_12/mlp[3]` → `layers_*/mlp[*]`.
+///
+/// Such a number stands alone between separators. One within a word (`conv2d`, `w1`) is part of
+/// a name; one in brackets with something else (`dot[dims=(3,)]`) is a dimension or a parameter.
 pub fn stars(text: &str) -> String {
-    pieces(text)
-        .map(|p| if is_number(p) { "*" } else { p })
-        .collect()
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    let (mut before, mut depth) = (None, 0usize);
+    for piece in pieces(text) {
+        let after = rest.get(piece.len()..).unwrap_or_default();
+        let next = after.chars().next();
+        let alone = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
+        let index = before == Some('[') && next == Some(']') && depth == 1;
+        let folds = is_number(piece) && alone(before) && alone(next) && (depth == 0 || index);
+        out.push_str(if folds { "*" } else { piece });
+        for c in piece.chars() {
+            depth = match c {
+                '[' => depth + 1,
+                ']' => depth.saturating_sub(1),
+                _ => depth,
+            };
+            before = Some(c);
+        }
+        rest = after;
+    }
+    out
 }
 
 /// One name for two that differ in numbers only: what differs reads `*`.
@@ -55,8 +76,27 @@ mod tests {
     fn numbers_become_stars() {
         assert_eq!(stars("jit(f)/layer_12/dot"), "jit(f)/layer_*/dot");
         assert_eq!(stars("state[0]['mlp'][12]"), "state[*]['mlp'][*]");
-        assert_eq!(stars("x[ab]*é7"), "x[ab]*é*");
+        assert_eq!(stars("x[ab]*é7/7"), "x[ab]*é7/*");
+        assert_eq!(stars("fusion.12"), "fusion.*");
         assert_eq!(stars(""), "");
+    }
+
+    #[test]
+    fn numbers_within_names_and_parameters_stay() {
+        for name in [
+            "conv2d/w1",
+            "jit(f)/dot[dims=(3,)]",
+            "reduce[axes=(0, 1)]",
+            "x[2,3]",
+            "log1p",
+            "3d/x",
+        ] {
+            assert_eq!(stars(name), name);
+        }
+        assert_eq!(
+            stars("jit(f)/layers/12/dot[dims=(3,)]"),
+            "jit(f)/layers/*/dot[dims=(3,)]"
+        );
     }
 
     #[test]

@@ -81,31 +81,78 @@ pub fn count(n: u64) -> String {
     out
 }
 
-/// Reads a size as the compilers print it: `15.75GiB`, `16G`, `512MiB`, `1024`, `1.5 T`. K, M, G
-/// and T are binary. `None` for anything else, a negative number, or one beyond 2^64.
+/// Most digits of a size, before and after the point together; no compiler prints more.
+const MAX_DIGITS: usize = 20;
+
+/// A decimal number: its digits without the point, and how many stand behind it.
+struct Decimal {
+    digits: u128,
+    decimals: u32,
+}
+
+impl Decimal {
+    /// The number at the start of `text`, and its length.
+    fn prefix(text: &[u8]) -> Option<(Decimal, usize)> {
+        let whole = text.iter().take_while(|b| b.is_ascii_digit()).count();
+        let fraction = match text.get(whole..)?.split_first() {
+            Some((b'.', rest)) => rest.iter().take_while(|b| b.is_ascii_digit()).count(),
+            _ => 0,
+        };
+        let point = text.get(whole) == Some(&b'.');
+        if whole == 0 || whole + fraction > MAX_DIGITS || (point && fraction == 0) {
+            return None;
+        }
+        let len = whole + fraction + usize::from(point);
+        let value = |n: u128, b: &u8| n * 10 + u128::from(b - b'0');
+        let digits = text.get(..len)?.iter().filter(|b| **b != b'.');
+        let decimal = Decimal {
+            digits: digits.fold(0, value),
+            decimals: u32::try_from(fraction).ok()?,
+        };
+        Some((decimal, len))
+    }
+
+    /// The number times 2^`shift`, rounded to a whole one.
+    fn shifted(&self, shift: u32) -> Option<u64> {
+        let scale = 10u128.checked_pow(self.decimals)?;
+        let scaled = self.digits.checked_mul(1 << shift)?;
+        u64::try_from(scaled.checked_add(scale / 2)? / scale).ok()
+    }
+}
+
+/// Power of two of a unit's letter.
+fn unit_shift(letter: u8) -> Option<u32> {
+    let order = b"BKMGTPE".iter().position(|&b| b == letter)?;
+    u32::try_from(order * 10).ok()
+}
+
+/// A size with its unit at the start of `text`, as compilers print it (`27.12G`, `24.6KiB`,
+/// `204B`), and its length. Units are binary. A number without a unit is no size here.
+pub fn size_prefix(text: &[u8]) -> Option<(u64, usize)> {
+    let (number, n) = Decimal::prefix(text)?;
+    let (letter, rest) = text.get(n..)?.split_first()?;
+    let shift = unit_shift(*letter)?;
+    let long = shift > 0 && rest.starts_with(b"iB");
+    Some((number.shifted(shift)?, n + if long { 3 } else { 1 }))
+}
+
+/// Reads a size as people and compilers write it: `15.75GiB`, `16G`, `512MiB`, `1024`, `1.5 T`.
+/// Units are binary, in capitals or not. `None` for anything else, a negative number, a part of a
+/// byte, or one beyond 2^64.
 pub fn parse_size(text: &str) -> Option<u64> {
     let text = text.trim();
-    let split = text
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let shift = match unit.trim().to_ascii_lowercase().as_str() {
-        "" | "b" | "bytes" => 0,
-        "k" | "kb" | "kib" => 10,
-        "m" | "mb" | "mib" => 20,
-        "g" | "gb" | "gib" => 30,
-        "t" | "tb" | "tib" => 40,
-        "p" | "pb" | "pib" => 50,
-        _ => return None,
+    let (number, n) = Decimal::prefix(text.as_bytes())?;
+    let unit = text.get(n..)?.trim().to_ascii_uppercase();
+    let shift = match unit.as_str() {
+        "" | "BYTES" => 0,
+        _ => {
+            let (letter, rest) = unit.as_bytes().split_first()?;
+            matches!(rest, b"" | b"B" | b"IB").then_some(())?;
+            unit_shift(*letter).filter(|&s| s > 0 || rest.is_empty())?
+        }
     };
-    if let Ok(whole) = number.parse::<u64>() {
-        return whole.checked_mul(1u64 << shift);
-    }
-    if number.is_empty() || number == "." || (shift == 0 && number.contains('.')) {
-        return None;
-    }
-    let value = number.parse::<f64>().ok()? * (1u64 << shift) as f64;
-    (value.is_finite() && value < u64::MAX as f64).then(|| value.round() as u64)
+    (shift > 0 || number.decimals == 0).then_some(())?;
+    number.shifted(shift)
 }
 
 #[cfg(test)]
@@ -129,6 +176,8 @@ mod tests {
         assert_eq!(parse_size("15.75GiB"), Some(16_911_433_728));
         assert_eq!(parse_size("16G"), Some(16 << 30));
         assert_eq!(parse_size("512 MiB"), Some(512 << 20));
+        assert_eq!(parse_size("1.5 tb"), Some(3 << 39));
+        assert_eq!(parse_size("512 bytes"), Some(512));
         assert_eq!(parse_size("84942979072"), Some(84_942_979_072));
         for bad in [
             "",
@@ -139,8 +188,44 @@ mod tests {
             "1X",
             "99999999999999999999",
             "1.2.3G",
+            "1.G",
+            "1BiB",
+            "1.5B",
+            "99E",
         ] {
             assert_eq!(parse_size(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn sizes_at_the_start_of_text() {
+        for (text, bytes) in [
+            ("27.12G", 29_119_878_267),
+            ("15.48G", 16_621_523_436),
+            ("3.84T", 4_222_124_650_660),
+            ("24.6KiB", 25_190),
+            ("10.04GiB", 10_780_367_913),
+            ("420.0K", 430_080),
+            ("224B", 224),
+            ("0B", 0),
+            ("3.47E", 4_000_637_620_985_759_007),
+        ] {
+            let all = Some((bytes, text.len()));
+            assert_eq!(size_prefix(text.as_bytes()), all, "{text}");
+        }
+        assert_eq!(size_prefix(b"1.50Giraffe"), Some((1_610_612_736, 5)));
+        for text in [
+            "",
+            "G",
+            "12",
+            "1.G",
+            ".5G",
+            "12x",
+            "999999999999999999999G",
+            "99E",
+            "1,2G",
+        ] {
+            assert_eq!(size_prefix(text.as_bytes()), None, "{text}");
         }
     }
 

@@ -5,7 +5,8 @@ mod oom_samples;
 
 use oom_samples::{difference, samples, wrapped};
 use proptest::prelude::*;
-use xpeak::oom::{triage_reader, triage_str};
+use xpeak::oom::{read, read_str};
+use xpeak::triage::triage;
 
 fn fragment() -> impl Strategy<Value = String> {
     let words = prop::sample::select(vec![
@@ -72,7 +73,8 @@ proptest! {
 
     #[test]
     fn any_text_is_survived(text in fragment()) {
-        let report = triage_str(&text);
+        let report = read_str(&text);
+        let report = triage(report);
         xpeak::render::triage_text::render(&report);
         xpeak::render::triage_markdown::render(&report);
         prop_assert!(serde_json::to_string(&report).is_ok());
@@ -80,12 +82,12 @@ proptest! {
 
     #[test]
     fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
-        prop_assert!(triage_reader(bytes.as_slice()).unwrap().reports.is_empty());
+        prop_assert!(read(bytes.as_slice()).unwrap().reports.is_empty());
     }
 
     #[test]
     fn words_of_other_logs_invent_nothing(words in prop::collection::vec("[a-z]{1,9}|[0-9.]{1,6}[GMK]?|memory|out|of|ran|hbm|exceeded|Used|Error:", 0..200)) {
-        prop_assert!(triage_str(&words.join(" ")).reports.is_empty());
+        prop_assert!(read_str(&words.join(" ")).reports.is_empty());
     }
 
     #[test]
@@ -94,7 +96,7 @@ proptest! {
         let (_, text, want) = &all[which % all.len()];
         let mut cut = (text.len() as f64 * part) as usize;
         while !text.is_char_boundary(cut) { cut -= 1; }
-        let report = triage_str(&text[..cut]);
+        let report = read_str(&text[..cut]);
         if want["oom"] == false {
             prop_assert!(!report.has_oom());
         }
@@ -119,6 +121,6 @@ proptest! {
         for way in ways {
             text = wrapped(way, &text);
         }
-        prop_assert_eq!(difference(&triage_str(&text), want), None, "{}: {}", path.display(), text);
+        prop_assert_eq!(difference(&read_str(&text), want), None, "{}: {}", path.display(), text);
     }
 }

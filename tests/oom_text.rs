@@ -7,16 +7,17 @@ use std::path::Path;
 
 use oom_samples::{difference, samples, wrapped};
 use serde_json::json;
-use xpeak::oom::{limit_in, looks_like_oom, triage_reader, triage_str};
+use xpeak::oom::{limit_in, looks_like_oom, read, read_str};
+use xpeak::triage::{next_steps, triage};
 
 #[test]
 fn every_sample_gives_its_values() {
     for (path, text, want) in samples() {
-        let report = triage_str(&text);
+        let report = read_str(&text);
         assert_eq!(difference(&report, &want), None, "{}", path.display());
         let distinct = report.reports.iter().filter(|r| r.oom).count();
         assert!(distinct <= 1, "{}: {distinct} failures", path.display());
-        assert_eq!(triage_reader(text.as_bytes()).unwrap(), report);
+        assert_eq!(read(text.as_bytes()).unwrap(), report);
     }
 }
 
@@ -28,14 +29,15 @@ fn texts_of_real_compilers() {
         let Ok(text) = std::fs::read_to_string(program.unwrap().path().join("oom.txt")) else {
             continue;
         };
-        let report = triage_str(&text);
+        let report = read_str(&text);
         assert_eq!(report.reports.len(), 1, "{text}");
         let r = &report.reports[0];
         assert!(
             r.oom && r.used_bytes > r.limit_bytes && r.scenario.is_some(),
             "{text}"
         );
-        assert!(!r.advice.is_empty() && r.advice.len() <= 7);
+        let advice = next_steps(r);
+        assert!(!advice.is_empty() && advice.len() <= 7);
         seen += 1;
     }
     assert!(seen >= 6);
@@ -45,7 +47,7 @@ fn texts_of_real_compilers() {
 fn each_wrapper_keeps_the_values() {
     for (path, text, want) in samples() {
         for way in 0..16 {
-            let report = triage_str(&wrapped(way, &text));
+            let report = read_str(&wrapped(way, &text));
             let mut want = want.clone();
             if way == 12 && want["kind"] == "warnings" {
                 want.as_object_mut()
@@ -70,7 +72,7 @@ fn glued_and_unnumbered() {
                 utilization, 0.2% fragmentation (8.00M))  Largest program allocations in hbm:  Size: 2.00G\
                 Shape: f32[32,4096,4096]{1,2,0:T(8,128)}Unpadded size: 2.00GXLA label: fusion.1Allocation \
                 type: HLO temp==========Size: 1.00G     Shape: s32[8388608,1,4]{2,";
-    let report = triage_str(text);
+    let report = read_str(text);
     let r = &report.reports[0];
     assert_eq!(r.reserved_bytes, Some(18 << 20));
     assert_eq!(r.parameter_bytes, Some(0));
@@ -91,7 +93,7 @@ fn several_failures_in_one_log() {
         .filter(|s| s.2["oom"].is_null())
         .map(|s| s.1.clone() + &"other line\n".repeat(60))
         .collect();
-    let report = triage_str(&all);
+    let report = read_str(&all);
     let kinds: Vec<&str> = report
         .reports
         .iter()
@@ -106,7 +108,7 @@ fn several_failures_in_one_log() {
 #[test]
 fn repeats_are_counted() {
     let text = "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 14285187448 bytes.\n";
-    let report = triage_str(&text.repeat(1000));
+    let report = read_str(&text.repeat(1000));
     assert_eq!(report.reports.len(), 1);
     assert_eq!(report.reports[0].count, 1000);
     let full = samples()
@@ -115,7 +117,7 @@ fn repeats_are_counted() {
         .unwrap()
         .1;
     let head = "Ran out of memory in memory space hbm. Used 34.21G of 31.25G hbm. Exceeded hbm capacity by 2.96G.\n";
-    let report = triage_str(&format!("{head}{full}{head}"));
+    let report = read_str(&format!("{head}{full}{head}"));
     assert_eq!((report.reports.len(), report.reports[0].count), (1, 3));
     assert_eq!(report.reports[0].allocations.len(), 2);
 }
@@ -123,7 +125,7 @@ fn repeats_are_counted() {
 #[test]
 fn other_formats() {
     let one = |text: &str| {
-        let report = triage_str(text);
+        let report = read_str(text);
         assert_eq!(report.reports.len(), 1, "{text}");
         serde_json::to_value(&report.reports[0]).unwrap()
     };
@@ -186,7 +188,7 @@ fn other_formats() {
 
 #[test]
 fn accounting_keeps_ambiguous_units_as_text() {
-    let report = triage_str("AllocatorStats\n  Limit: 31.246 GiB\n  Total: 4.5 GB\n");
+    let report = read_str("AllocatorStats\n  Limit: 31.246 GiB\n  Total: 4.5 GB\n");
     let figures = &report.reports[0].accounting;
     assert_eq!(
         (figures[0].name.as_str(), figures[0].bytes),
@@ -211,7 +213,7 @@ fn what_only_looks_like_it_is_not_reported() {
         "Size: 1.00G\nShape: f32[4]\n",
         "Some donated buffers were not usable: .",
     ] {
-        assert_eq!(triage_str(text).reports.len(), 0, "{text}");
+        assert_eq!(read_str(text).reports.len(), 0, "{text}");
     }
 }
 
@@ -236,7 +238,7 @@ fn repeated_words_do_not_crawl() {
         "RESOURCE_EXHAUSTED: ",
     ] {
         let text = word.repeat((2 << 20) / word.len());
-        assert!(triage_str(&text).reports.len() <= 200, "{word}");
+        assert!(read_str(&text).reports.len() <= 200, "{word}");
     }
     let seconds = start.elapsed().as_secs();
     assert!(seconds < 120, "{seconds} s");
@@ -245,7 +247,7 @@ fn repeated_words_do_not_crawl() {
 #[test]
 fn screens_fit() {
     for (path, text, _) in samples() {
-        let report = triage_str(&text);
+        let report = triage(read_str(&text));
         let screen = xpeak::render::triage_text::render(&report);
         let columns = screen.lines().map(|l| l.chars().count()).max().unwrap_or(0);
         assert!(columns <= 80, "{}: {columns} columns", path.display());
@@ -266,10 +268,9 @@ fn screens_fit() {
 fn advice_is_specific() {
     let steps = |name: &str| {
         let sample = samples().into_iter().find(|s| s.0.ends_with(name)).unwrap();
-        let report = triage_str(&sample.1);
-        let all = report.reports[0]
-            .advice
-            .iter()
+        let report = read_str(&sample.1);
+        let all = next_steps(&report.reports[0])
+            .into_iter()
             .map(|s| format!("{}|{}\n", s.title, s.detail));
         all.collect::<String>()
     };

@@ -14,7 +14,7 @@ pub(crate) fn run(cli: Cli) -> Result<u8> {
         Some(Command::Summary(args)) => summary(args),
         Some(Command::Report(args)) => output::report(args),
         Some(Command::Ls(args)) => ls(args),
-        Some(Command::Triage(args)) => super::triage::triage(args),
+        Some(Command::Triage(args)) => super::triage::run(args),
         Some(Command::Whatif(args)) => super::whatif::whatif(args),
         Some(Command::Plan(args)) => super::whatif::plan(args),
         Some(Command::Explain { topic }) => super::triage::explain(topic.as_deref()),

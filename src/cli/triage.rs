@@ -9,15 +9,15 @@ use serde::Serialize;
 use super::args::{terminal_width, TriageArgs, TriageFormat};
 use super::{output, sink};
 use crate::error::{Error, Result};
-use crate::oom;
-use crate::oom::{OomReport, TriageReport};
+use crate::oom::{self, Kind, OomReport, OomText};
 use crate::render::{render_joined, render_joined_markdown};
 use crate::render::{triage_markdown, triage_text};
 use crate::report::{load, Options};
 use crate::source::FileKind;
 use crate::source::Sources;
 use crate::triage::{
-    join, join_shapes, render_shapes, render_shapes_markdown, Joined, JoinedShapes,
+    self, join, join_shapes, render_shapes, render_shapes_markdown, Joined, JoinedShapes, StepId,
+    TriageReport,
 };
 
 /// Text files beside a dump that are larger than this are not looked into.
@@ -33,14 +33,16 @@ struct Output<'o> {
     joined_shapes: Option<&'o JoinedShapes>,
 }
 
-pub(crate) fn triage(args: TriageArgs) -> Result<u8> {
+pub(crate) fn run(args: TriageArgs) -> Result<u8> {
     let mut with = args.with.clone();
-    let report = read(&args.file, &mut with)?;
-    let dump = match report.reports.iter().position(is_compile_time) {
+    let report = triage::triage(read(&args.file, &mut with)?);
+    let mut reports = report.reports.iter();
+    let dump = match reports.position(|t| is_compile_time(&t.report)) {
         Some(at) if !with.is_empty() => joined(&report, at, &with, &args)?,
         _ if with.is_empty() => Dump::None,
         _ => {
-            let scoped = report.primary().map(|r| r.kind) == Some(oom::Kind::TpuScopedVmem);
+            let first = report.reports.first();
+            let scoped = first.is_some_and(|t| t.report.kind == Kind::TpuScopedVmem);
             sink::complain(if scoped {
                 "note: a dump says nothing more about scoped VMEM"
             } else {
@@ -77,13 +79,13 @@ fn beside(report: &TriageReport, dump: &Dump) -> TriageReport {
     let mut out = report.clone();
     match dump {
         Dump::Joined(at, joined) => {
-            if let Some(r) = out.reports.get_mut(*at) {
-                r.advice.clear();
+            if let Some(t) = out.reports.get_mut(*at) {
+                t.advice.clear();
                 if joined.scenario.is_some() {
-                    r.scenario = None;
+                    t.report.scenario = None;
                 }
                 if joined.total.agrees && joined.same_module != Some(false) {
-                    r.groups.clear();
+                    t.report.groups.clear();
                 }
             }
         }
@@ -91,9 +93,9 @@ fn beside(report: &TriageReport, dump: &Dump) -> TriageReport {
             if let Some(r) = out.reports.get_mut(*at) {
                 // Without arguments there is nothing to donate.
                 let donate = shapes.parameter_bytes > 0;
-                r.advice.retain(|s| donate || s.id != "donation");
+                r.advice.retain(|s| donate || s.id != StepId::Donation);
                 r.advice.splice(0..0, shapes.advice.iter().cloned());
-                r.advice.truncate(crate::triage::steps::MAX_STEPS);
+                r.advice.truncate(triage::MAX_STEPS);
             }
         }
         Dump::None => {}
@@ -137,7 +139,6 @@ fn as_json(report: &TriageReport, dump: &Dump) -> Result<String> {
 
 /// Whether a failure is of a program's compilation, so that a dump can say more.
 fn is_compile_time(r: &OomReport) -> bool {
-    use crate::oom::Kind;
     matches!(
         r.kind,
         Kind::TpuCompileHbm
@@ -152,7 +153,7 @@ fn is_compile_time(r: &OomReport) -> bool {
 }
 
 fn joined(report: &TriageReport, at: usize, with: &[PathBuf], args: &TriageArgs) -> Result<Dump> {
-    let Some(r) = report.reports.get(at) else {
+    let Some(r) = report.reports.get(at).map(|t| &t.report) else {
         return Ok(Dump::None);
     };
     let options = Options {
@@ -173,13 +174,13 @@ fn joined(report: &TriageReport, at: usize, with: &[PathBuf], args: &TriageArgs)
 }
 
 /// Reads the text; a folder is searched for one, and then is the dump to join with.
-fn read(file: &Path, with: &mut Vec<PathBuf>) -> Result<TriageReport> {
+fn read(file: &Path, with: &mut Vec<PathBuf>) -> Result<OomText> {
     if file == Path::new("-") {
         let stdin = std::io::stdin();
         if stdin.is_terminal() {
             sink::complain("reading standard input; end it with Ctrl-D");
         }
-        return oom::triage_reader(stdin.lock()).map_err(|e| Error::io("<stdin>", e));
+        return oom::read(stdin.lock()).map_err(|e| Error::io("<stdin>", e));
     }
     if file.is_dir() {
         with.push(file.to_path_buf());
@@ -196,15 +197,15 @@ fn read(file: &Path, with: &mut Vec<PathBuf>) -> Result<TriageReport> {
     };
     let result = if compressed {
         let unpacked = flate2::bufread::MultiGzDecoder::new(reader);
-        oom::triage_reader(BufReader::with_capacity(1 << 20, unpacked))
+        oom::read(BufReader::with_capacity(1 << 20, unpacked))
     } else {
-        oom::triage_reader(reader)
+        oom::read(reader)
     };
     result.map_err(|e| Error::io(file, e))
 }
 
 /// The first text of a folder that shows a failure.
-fn text_beside(folder: &Path) -> Result<TriageReport> {
+fn text_beside(folder: &Path) -> Result<OomText> {
     let sources = Sources::open(&[folder.to_path_buf()])?;
     let texts = sources.files.iter().filter(|f| {
         f.kind == FileKind::Text
@@ -213,9 +214,9 @@ fn text_beside(folder: &Path) -> Result<TriageReport> {
             && !f.file_name().ends_with(".json")
     });
     for f in texts {
-        let report = oom::triage_reader(&f.bytes[..]).map_err(|e| Error::io(&f.path, e))?;
-        if report.has_oom() {
-            return Ok(report);
+        let text = oom::read(&f.bytes[..]).map_err(|e| Error::io(&f.path, e))?;
+        if text.has_oom() {
+            return Ok(text);
         }
     }
     Err(Error::missing(
@@ -228,14 +229,14 @@ fn text_beside(folder: &Path) -> Result<TriageReport> {
 }
 
 pub(crate) fn explain(topic: Option<&str>) -> Result<u8> {
-    match crate::triage::explain(topic) {
+    match triage::explain(topic) {
         Some(text) => {
             sink::print(text.as_bytes())?;
             Ok(0)
         }
         None => Err(Error::usage(
             format!("explain {}: no such topic", topic.unwrap_or_default()),
-            match crate::triage::suggest(topic.unwrap_or_default()).join(", ") {
+            match triage::suggest(topic.unwrap_or_default()).join(", ") {
                 near if near.is_empty() => "`xpeak explain` lists the topics".to_owned(),
                 near => format!("close to it: {near}; `xpeak explain` lists all topics"),
             },

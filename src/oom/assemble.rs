@@ -2,14 +2,10 @@
 //! values filled in.
 
 use super::found::Found;
-use super::gpu_line::DRIVER_NOTE;
-use super::report::{Kind, OomReport, TriageReport, Warning};
+use super::report::{Kind, OomReport, OomText, Warning, WarningKind};
 use super::size::prints_as;
 use super::{device, groups, scenario};
-use crate::triage::next_steps;
 
-/// Version of the JSON.
-const SCHEMA_VERSION: u32 = 1;
 /// Different failures kept; more are counted, not kept.
 const MAX_REPORTS: usize = 200;
 /// Different warnings kept.
@@ -30,16 +26,17 @@ pub(crate) struct Assembly {
 impl Assembly {
     /// Takes what a section held. Only within a section do messages belong together.
     pub fn add(&mut self, found: Vec<Found>) {
-        let mut here: Vec<OomReport> = Vec::new();
+        let mut here: Vec<Here> = Vec::new();
         for f in found {
             match f {
-                Found::Report(r) => join_gpu(&mut here, *r),
+                Found::Report(r) => join_gpu(&mut here, *r, false),
+                Found::Driver(r) => join_gpu(&mut here, *r, true),
                 Found::BufferAssignment(r) => join_buffer_assignment(&mut here, *r),
                 Found::Warning(line, w) => self.warn(line, w),
                 Found::Usage(r) => self.add_usage(*r),
             }
         }
-        here.into_iter().for_each(|r| self.fold(r));
+        here.into_iter().for_each(|h| self.fold(h.report));
         self.flush_usage();
     }
 
@@ -54,11 +51,9 @@ impl Assembly {
 
     fn add_usage(&mut self, r: OomReport) {
         let fits = self.usage.as_ref().is_some_and(|u| {
+            let mut others = u.usages.iter();
             r.line.saturating_sub(u.line) < USAGE_DISTANCE
-                && !r
-                    .usages
-                    .iter()
-                    .any(|n| u.usages.iter().any(|o| o.space == n.space))
+                && !others.any(|o| r.usages.iter().any(|n| n.space == o.space))
                 && (r.total_bytes.is_none() || u.total_bytes.is_none() || r.space != u.space)
         });
         if !fits {
@@ -67,20 +62,15 @@ impl Assembly {
             return;
         }
         let Some(u) = &mut self.usage else { return };
-        u.usages.extend(r.usages);
-        let hbm = r.space.as_deref() == Some("hbm");
-        if r.total_bytes.is_some() && (u.total_bytes.is_none() || hbm) {
-            u.space = r.space;
-            u.total_bytes = r.total_bytes;
-            u.reserved_bytes = r.reserved_bytes;
-            u.program_bytes = r.program_bytes;
-            u.parameter_bytes = r.parameter_bytes;
-            u.output_bytes = r.output_bytes;
-            u.temp_bytes = r.temp_bytes;
-            u.padded_bytes = r.padded_bytes;
-            u.unpadded_bytes = r.unpadded_bytes;
-            u.fragmentation_bytes = r.fragmentation_bytes;
-            u.allocations = r.allocations;
+        if r.total_bytes.is_some() && (u.total_bytes.is_none() || r.in_hbm()) {
+            // Its tables take the place of those that were there.
+            let first = std::mem::replace(u, r);
+            let more = std::mem::replace(&mut u.usages, first.usages);
+            u.usages.extend(more);
+            (u.line, u.count, u.code) = (first.line, first.count, first.code);
+            u.truncated = first.truncated;
+        } else {
+            u.usages.extend(r.usages);
         }
     }
 
@@ -117,8 +107,8 @@ impl Assembly {
         }
     }
 
-    /// The finished report.
-    pub fn finish(mut self) -> TriageReport {
+    /// The finished reports.
+    pub fn finish(mut self) -> OomText {
         self.reports.sort_by_key(|r| (!r.oom, r.line));
         self.warnings
             .sort_by(|a, b| (a.0, a.1.kind, &a.1.message).cmp(&(b.0, b.1.kind, &b.1.message)));
@@ -135,36 +125,27 @@ impl Assembly {
         for r in &mut self.reports {
             derive(r);
         }
-        TriageReport {
-            schema_version: SCHEMA_VERSION,
+        OomText {
             reports: self.reports,
         }
     }
 
     /// Each warning goes to the failure after it, else to the last before it.
     fn attach_warnings(&mut self) {
-        let failures: Vec<(usize, u64)> = self
-            .reports
-            .iter()
-            .enumerate()
-            .filter(|r| r.1.oom)
-            .map(|(n, r)| (n, r.line))
-            .collect();
+        let all = self.reports.iter().enumerate();
+        let failures: Vec<(usize, u64)> =
+            all.filter(|r| r.1.oom).map(|(n, r)| (n, r.line)).collect();
         let mut alone = OomReport::new(Kind::Warnings, false);
         for (line, w) in std::mem::take(&mut self.warnings) {
             let next = failures.iter().find(|f| f.1 >= line).or(failures.last());
-            let target = match next.and_then(|f| self.reports.get_mut(f.0)) {
-                Some(r) => r,
-                None => {
-                    alone.line = if alone.warnings.is_empty() {
-                        line
-                    } else {
-                        alone.line
-                    };
-                    &mut alone
+            let target = next.and_then(|f| self.reports.get_mut(f.0));
+            let target = target.unwrap_or_else(|| {
+                if alone.warnings.is_empty() {
+                    alone.line = line;
                 }
-            };
-            if w.kind == "donation" {
+                &mut alone
+            });
+            if w.kind == WarningKind::Donation {
                 target.donated_unusable_bytes = match (target.donated_unusable_bytes, w.bytes) {
                     (Some(sum), Some(bytes)) => sum.checked_add(bytes),
                     (sum, bytes) => sum.or(bytes),
@@ -178,44 +159,48 @@ impl Assembly {
     }
 }
 
+/// A failure of the section at hand.
+struct Here {
+    report: OomReport,
+    /// It is known from the driver's line alone.
+    driver: bool,
+}
+
 /// GPU messages about one request: the allocator's log, the driver's line, the exception.
-fn join_gpu(here: &mut Vec<OomReport>, r: OomReport) {
-    let is_gpu = |k: Kind| matches!(k, Kind::GpuAllocation | Kind::GpuBfc);
-    let Some(last) = here.last_mut().filter(|l| is_gpu(l.kind) && is_gpu(r.kind)) else {
-        here.push(r);
+fn join_gpu(here: &mut Vec<Here>, r: OomReport, driver: bool) {
+    let gpu = here.last_mut().filter(|l| l.report.kind.is_gpu_request());
+    let Some(last) = gpu.filter(|_| r.kind.is_gpu_request()) else {
+        here.push(Here { report: r, driver });
         return;
     };
-    let driver = |r: &OomReport| r.notes.iter().any(|n| n == DRIVER_NOTE);
-    let agree = match (last.requested_bytes, r.requested_bytes) {
+    let old = &mut last.report;
+    let agree = match (old.requested_bytes, r.requested_bytes) {
         (Some(a), Some(b)) => prints_as(a, b) || prints_as(b, a) || a.abs_diff(b) < 256,
         _ => false,
     };
-    match (driver(last), driver(&r)) {
+    match (last.driver, driver) {
         // A series of ever smaller requests: the first is the real one.
-        (true, true) => last.count = last.count.saturating_add(r.count),
-        (true, false) => *last = r,
-        (false, true) if last.kind == Kind::GpuBfc => {}
-        _ if agree && last.kind != r.kind => {
-            let (mut log, line) = if r.kind == Kind::GpuBfc {
-                (r, last.clone())
-            } else {
-                (last.clone(), r)
-            };
-            log.module = log.module.or(line.module);
-            log.code = log.code.or(line.code);
-            log.line = log.line.min(line.line);
-            *last = log;
+        (true, true) => old.count = old.count.saturating_add(r.count),
+        (true, false) => *last = Here { report: r, driver },
+        (false, true) if old.kind == Kind::GpuBfc => {}
+        _ if agree && old.kind != r.kind => {
+            let mut line = r;
+            if line.kind == Kind::GpuBfc {
+                std::mem::swap(old, &mut line);
+            }
+            old.module = old.module.take().or(line.module);
+            old.code = old.code.take().or(line.code);
+            old.line = old.line.min(line.line);
+            last.driver = false;
         }
-        _ => here.push(r),
+        _ => here.push(Here { report: r, driver }),
     }
 }
 
 /// The buffer assignment report tells more about the failure before it.
-fn join_buffer_assignment(here: &mut Vec<OomReport>, mut r: OomReport) {
-    let open = here
-        .last()
-        .is_some_and(|l| matches!(l.kind, Kind::GpuAllocation | Kind::GpuBfc));
-    if let Some(last) = open.then(|| here.pop()).flatten() {
+fn join_buffer_assignment(here: &mut Vec<Here>, mut r: OomReport) {
+    if let Some(last) = here.pop_if(|l| l.report.kind.is_gpu_request()) {
+        let last = last.report;
         r.line = last.line;
         r.count = last.count;
         r.code = last.code.or(r.code);
@@ -226,39 +211,41 @@ fn join_buffer_assignment(here: &mut Vec<OomReport>, mut r: OomReport) {
         r.largest_free_block_bytes = last.largest_free_block_bytes;
         r.chunks = last.chunks;
     }
-    here.push(r);
+    here.push(Here {
+        report: r,
+        driver: false,
+    });
 }
 
 fn same(a: &OomReport, b: &OomReport) -> bool {
-    let key = |r: &OomReport| {
+    fn key(r: &OomReport) -> impl PartialEq + '_ {
+        let figures = [
+            r.used_bytes,
+            r.limit_bytes,
+            r.requested_bytes,
+            r.free_bytes,
+            r.tensorcore_bytes,
+            r.sparsecore_bytes,
+        ];
+        let lists = (&r.accounting, &r.usages);
         (
-            (
-                r.kind,
-                r.space.clone(),
-                r.used_bytes,
-                r.limit_bytes,
-                r.requested_bytes,
-            ),
-            (
-                r.free_bytes,
-                r.instruction.clone(),
-                r.tensorcore_bytes,
-                r.sparsecore_bytes,
-            ),
+            r.kind,
+            r.space.as_ref(),
+            r.instruction.as_ref(),
+            figures,
+            lists,
         )
-    };
+    }
     // A name that only one of them has does not make them two.
     let agree = |a: &Option<String>, b: &Option<String>| a.is_none() || b.is_none() || a == b;
-    let host = a.kind == Kind::HostOom
-        && b.kind == Kind::HostOom
-        && a.requested_bytes == b.requested_bytes;
-    let figures = a.accounting == b.accounting && a.usages == b.usages;
-    let noted = a.oom || a.notes == b.notes;
-    host || (key(a) == key(b)
+    let host = |r: &OomReport| r.kind == Kind::HostOom;
+    if host(a) && host(b) && a.requested_bytes == b.requested_bytes {
+        return true;
+    }
+    key(a) == key(b)
         && agree(&a.module, &b.module)
         && agree(&a.program, &b.program)
-        && figures
-        && noted)
+        && (a.oom || a.notes == b.notes)
 }
 
 fn richness(r: &OomReport) -> usize {
@@ -272,17 +259,15 @@ fn richness(r: &OomReport) -> usize {
 fn derive(r: &mut OomReport) {
     let listed = r.kind != Kind::TpuInputMismatch && !r.allocations.is_empty();
     if listed {
-        let sum = r
-            .allocations
-            .iter()
-            .try_fold(0u64, |s, a| s.checked_add(a.size_bytes));
-        r.listed_bytes = sum;
-        let total = if r.kind == Kind::GpuBufferAssignment {
-            r.total_bytes
-        } else {
-            r.used_bytes
+        let mut sizes = r.allocations.iter().map(|a| a.size_bytes);
+        r.listed_bytes = sizes.try_fold(0u64, u64::checked_add);
+        let total = match r.kind {
+            Kind::GpuBufferAssignment => r.total_bytes,
+            _ => r.used_bytes,
         };
-        r.unlisted_bytes = total.zip(sum).and_then(|(t, s)| t.checked_sub(s));
+        r.unlisted_bytes = total
+            .zip(r.listed_bytes)
+            .and_then(|(t, s)| t.checked_sub(s));
         r.groups = groups::fold(&r.allocations);
     }
     if r.parameter_bytes == Some(0) && r.oom && r.kind == Kind::TpuCompileHbm {
@@ -291,5 +276,4 @@ fn derive(r: &mut OomReport) {
     }
     r.device_guess = device::guess(r);
     r.scenario = scenario::decide(r);
-    r.advice = next_steps(r);
 }

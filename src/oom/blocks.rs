@@ -11,8 +11,8 @@
 //! ```
 //! Numbers can be lost, blocks can be cut anywhere.
 
-use super::cursor::{find, lossy, Cursor};
-use super::report::{Allocation, SourceLine};
+use super::cursor::{find, named, Cursor, FAR};
+use super::report::{Allocation, PaddingFrom, SourceLine};
 use super::section::Squeezed;
 use super::shape_text::ShapeText;
 use super::size::prints_as;
@@ -28,6 +28,20 @@ const FIELDS: [&str; 8] = [
     "XLALabel:",
     "Allocationtype:",
 ];
+/// Starts of a list's lines.
+pub(crate) const LINES: &[&str] = &[
+    "Size:",
+    "Operator:",
+    "Shape:",
+    "Unpadded size:",
+    "Extra memory due",
+    "XLA label:",
+    "XLA Label:",
+    "Allocation type:",
+    "======",
+    "Entry Parameter",
+    "Buffer ",
+];
 /// Most blocks taken from one list; compilers print a few dozen at most.
 const MAX_BLOCKS: usize = 1000;
 const MAX_TEXT: usize = 4000;
@@ -36,7 +50,7 @@ const MAX_TEXT: usize = 4000;
 pub(crate) fn parse(sq: &Squeezed, from: usize, end: usize) -> Vec<Allocation> {
     let mut starts = Vec::new();
     let mut c = Cursor::within(&sq.text, from, end);
-    while c.skip_past("Size:", usize::MAX >> 1) && starts.len() < MAX_BLOCKS {
+    while c.skip_past("Size:", FAR) && starts.len() < MAX_BLOCKS {
         let at = c.pos();
         let sized = c.size().is_some() && next_is_field(&c);
         if sized {
@@ -63,7 +77,7 @@ fn next_is_field(c: &Cursor<'_>) -> bool {
 
 fn block(sq: &Squeezed, start: usize, end: usize) -> Option<Allocation> {
     let whole = sq.text.get(start..end)?;
-    let closed = find(whole, b"=====");
+    let closed = find(whole, "=====");
     let end = closed.map_or(end, |n| start + n);
     let mut c = Cursor::within(&sq.text, start, end);
     let mut a = Allocation {
@@ -84,7 +98,7 @@ fn block(sq: &Squeezed, start: usize, end: usize) -> Option<Allocation> {
         let stop = next.unwrap_or_else(cut).min(value + MAX_TEXT);
         read_field(sq, field, value, stop, &mut a);
     }
-    add_padding(&mut a);
+    measure(&mut a, prints_as);
     Some(a)
 }
 
@@ -92,7 +106,7 @@ fn block(sq: &Squeezed, start: usize, end: usize) -> Option<Allocation> {
 fn field_marks(c: &Cursor<'_>, start: usize, end: usize) -> Vec<(usize, usize, &'static str)> {
     let mut marks = Vec::new();
     for field in FIELDS {
-        if let Some(at) = c.find(field, usize::MAX >> 1) {
+        if let Some(at) = c.find(field, FAR) {
             let inside_other = field == "Shape:" && at == start;
             if at < end && !inside_other {
                 marks.push((at, at + field.len(), field));
@@ -108,7 +122,7 @@ fn read_field(sq: &Squeezed, field: &str, from: usize, stop: usize, a: &mut Allo
     match field {
         "Operator:" => operator(sq, from, stop, a),
         "Shape:" | "EntryParameterSubshape:" => {
-            a.shape = shape(c.rest());
+            a.shape = shape(&mut c);
             if field != "Shape:" {
                 a.allocation_type = Some("parameter".to_string());
             }
@@ -116,7 +130,7 @@ fn read_field(sq: &Squeezed, field: &str, from: usize, stop: usize, a: &mut Allo
         "Unpaddedsize:" => a.unpadded_bytes = c.size(),
         "Extramemoryduetopadding:" => {
             a.padding_bytes = c.size();
-            a.padding_from = a.padding_bytes.map(|_| "text");
+            a.padding_from = a.padding_bytes.map(|_| PaddingFrom::Text);
         }
         "Allocationtype:" => a.allocation_type = text(sq, from, stop),
         _ => {
@@ -135,12 +149,12 @@ fn text(sq: &Squeezed, from: usize, stop: usize) -> Option<String> {
 }
 
 /// The printed shape, if it is one; else what stands there, unread.
-fn shape(rest: &[u8]) -> Option<String> {
-    match ShapeText::parse_prefix(rest) {
-        Some((_, n)) => rest.get(..n).map(lossy),
-        None if rest.is_empty() => None,
-        None => Some(lossy(rest.get(..rest.len().min(300))?)),
+fn shape(c: &mut Cursor<'_>) -> Option<String> {
+    let start = c.pos();
+    if ShapeText::read(c).is_none() {
+        c.seek(start + c.rest().len().min(300));
     }
+    named(c.since(start))
 }
 
 /// `op_name="..." source_file="..." source_line=N stack_frame_id=N`.
@@ -149,7 +163,7 @@ pub(crate) fn operator(sq: &Squeezed, from: usize, stop: usize, a: &mut Allocati
     a.op_name = quoted(sq, &c, "op_name=\"");
     let number = |key: &str| {
         let mut c = c.clone();
-        c.skip_past(key, usize::MAX >> 1).then(|| c.int()).flatten()
+        c.skip_past(key, FAR).then(|| c.int()).flatten()
     };
     if let Some(file) = quoted(sq, &c, "source_file=\"") {
         a.source = Some(SourceLine {
@@ -163,24 +177,24 @@ pub(crate) fn operator(sq: &Squeezed, from: usize, stop: usize, a: &mut Allocati
 /// The value of `key="..."`; cut at the range's end when the closing quote is lost.
 fn quoted(sq: &Squeezed, c: &Cursor<'_>, key: &str) -> Option<String> {
     let mut c = c.clone();
-    c.skip_past(key, usize::MAX >> 1).then_some(())?;
+    c.reach(key, FAR)?;
     let start = c.pos();
-    let n = c.take_while(|b| b != b'"').len();
-    let value = sq.readable(start, start + n);
-    (!value.is_empty()).then_some(value)
+    c.take_while(|b| b != b'"');
+    Some(sq.readable(start, c.pos())).filter(|value| !value.is_empty())
 }
 
-/// Padding from shape and layout, where they account for the printed size.
-fn add_padding(a: &mut Allocation) {
+/// Padding from shape and layout, where what they account for agrees with the size that the text
+/// says.
+pub(crate) fn measure(a: &mut Allocation, agrees: impl Fn(u64, u64) -> bool) {
     let shape = a.shape.as_deref().and_then(ShapeText::parse);
     let computed = shape.and_then(|s| Some((s.padded_bytes()?, s.unpadded_bytes()?)));
-    let Some((padded, unpadded)) = computed.filter(|c| prints_as(c.0, a.size_bytes)) else {
+    let Some((padded, unpadded)) = computed.filter(|c| agrees(c.0, a.size_bytes)) else {
         return;
     };
     a.exact_bytes = Some(padded);
     a.unpadded_bytes = a.unpadded_bytes.or(Some(unpadded));
     if a.padding_bytes.is_none() {
         a.padding_bytes = padded.checked_sub(unpadded);
-        a.padding_from = a.padding_bytes.map(|_| "shape");
+        a.padding_from = a.padding_bytes.map(|_| PaddingFrom::Shape);
     }
 }

@@ -1,6 +1,6 @@
 //! In: a capacity in the text. Out: the chip it fits, marked as a guess.
 
-use super::report::{DeviceGuess, Kind, OomReport};
+use super::report::{Certainty, DeviceGuess, Kind, OomReport};
 use super::size::{human, prints_as};
 
 /// Capacities as compilers print them, in hundredths of GiB.
@@ -28,17 +28,16 @@ pub(crate) fn guess(r: &OomReport) -> Option<DeviceGuess> {
         Kind::GpuAllocation | Kind::GpuBfc | Kind::GpuBufferAssignment => {
             (limit == H100_BYTES).then_some("H100 80GB HBM3")?
         }
-        // Exact sizes of physical memory: 16 GiB is several chips'.
-        Kind::TpuSingleAllocation => return None,
-        // The early stop takes something off the capacity first.
-        Kind::TpuFastExit => return None,
-        _ if r.space.as_deref() == Some("hbm") => by_hbm(limit)?,
+        // Exact sizes of physical memory: 16 GiB is several chips'. And the early stop takes
+        // something off the capacity first.
+        Kind::TpuSingleAllocation | Kind::TpuFastExit => return None,
+        _ if r.in_hbm() => by_hbm(limit)?,
         _ => return None,
     };
     let from = format!("its limit of {}", human(limit));
     Some(DeviceGuess {
         device,
-        certainty: "guess",
+        certainty: Certainty::Guess,
         from,
     })
 }

@@ -1,13 +1,29 @@
-//! What a family parser hands back, and what all of them share: the start of a report, error codes, names.
+//! A message as a family parser gets it, what the parser hands back, and what all of them share:
+//! the start of a report, error codes, names.
 
-use super::report::{Kind, OomReport, Warning};
+use super::cursor::{find, lossy, rfind, Cursor};
+use super::report::{Kind, OomReport, Warning, WarningKind};
 use super::section::Squeezed;
+
+/// A message: its text, and where it is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Message<'a> {
+    pub sq: &'a Squeezed,
+    /// Where the words that tell it start.
+    pub at: usize,
+    /// Where they end.
+    pub after: usize,
+    /// Where the message ends at the latest.
+    pub end: usize,
+}
 
 /// What a parser found.
 #[derive(Debug)]
 pub(crate) enum Found {
     /// A failure, or something that stands for itself.
     Report(Box<OomReport>),
+    /// The GPU driver's line; the allocator may have gone on with a smaller request.
+    Driver(Box<OomReport>),
     /// Something to note beside a failure.
     Warning(u64, Warning),
     /// A buffer assignment report: belongs to the GPU failure before it.
@@ -16,13 +32,69 @@ pub(crate) enum Found {
     Usage(Box<OomReport>),
 }
 
-/// A report with what every message may carry: its line, how often, its error code.
-pub(crate) fn base(sq: &Squeezed, at: usize, kind: Kind, oom: bool) -> OomReport {
-    let mut r = OomReport::new(kind, oom);
-    (r.line, r.count) = sq.line_at(at);
-    r.code = error_code(sq, at);
-    r.truncated = sq.section.truncated;
-    r
+impl From<OomReport> for Found {
+    fn from(r: OomReport) -> Self {
+        Found::Report(Box::new(r))
+    }
+}
+
+impl<'a> Message<'a> {
+    /// Behind the words that tell the message.
+    pub fn cursor(&self) -> Cursor<'a> {
+        Cursor::within(&self.sq.text, self.after, self.end)
+    }
+
+    /// The text from `start` on, to the message's end.
+    pub fn from(&self, start: usize) -> Cursor<'a> {
+        Cursor::within(&self.sq.text, start, self.end)
+    }
+
+    /// Where `word` last stands in the `max` bytes before the message, and what is between.
+    pub fn before(&self, word: &str, max: usize) -> Option<(usize, &'a [u8])> {
+        let start = self.at.saturating_sub(max);
+        let n = rfind(self.sq.text.get(start..self.at)?, word)?;
+        let between = self.sq.text.get(start + n + word.len()..self.at)?;
+        Some((start + n, between))
+    }
+
+    /// The readable text from the message's words to the end of their line.
+    pub fn line(&self) -> String {
+        let end = self.sq.line_end(self.at).min(self.end);
+        self.sq.readable(self.at, end).trim().to_owned()
+    }
+
+    /// A report with what every message may carry: its line, how often, its error code.
+    pub fn report(&self, kind: Kind, oom: bool) -> OomReport {
+        self.report_from(self.at, kind, oom)
+    }
+
+    /// The same for a message that starts before its words.
+    pub fn report_from(&self, at: usize, kind: Kind, oom: bool) -> OomReport {
+        let mut r = OomReport::new(kind, oom);
+        (r.line, r.count) = self.sq.line_at(at);
+        r.code = error_code(self.sq, at);
+        r.truncated = self.sq.section.truncated;
+        r
+    }
+
+    /// A warning, with its figure and the limit that it names.
+    pub fn warning(
+        &self,
+        kind: WarningKind,
+        message: String,
+        bytes: Option<u64>,
+        limit_bytes: Option<u64>,
+    ) -> Found {
+        let (line, count) = self.sq.line_at(self.at);
+        let warning = Warning {
+            kind,
+            message,
+            bytes,
+            limit_bytes,
+            count,
+        };
+        Found::Warning(line, warning)
+    }
 }
 
 /// `E1000:` shortly before the message.
@@ -35,9 +107,8 @@ fn error_code(sq: &Squeezed, at: usize) -> Option<String> {
     let glued = n > 0 && before.get(n - 1).is_some_and(|b| b.is_ascii_alphanumeric());
     let code = before.get(n..n + 5)?;
     // Another message between the code and this one would own the code.
-    let between = before.get(n..)?;
-    let other = super::cursor::find(between, b"Seehttps").is_some();
-    (!glued && !other).then(|| super::cursor::lossy(code))
+    let other = find(before.get(n..)?, "Seehttps").is_some();
+    (!glued && !other).then(|| lossy(code))
 }
 
 /// A name in the readable text: letters, digits and `_.-<>$`; a full stop at its end is not its.
@@ -49,13 +120,8 @@ pub(crate) fn name_at(sq: &Squeezed, at: usize) -> Option<String> {
     let mut lines = raw.split('\n').take(4);
     let first = lines.next()?;
     let mut name: String = first.chars().take(256).take_while(part).collect();
-    let before = sq
-        .section
-        .raw
-        .get(..sq.raw_at(at))?
-        .rsplit('\n')
-        .next()?
-        .len();
+    let before = sq.section.raw.get(..sq.raw_at(at))?;
+    let before = before.rsplit('\n').next()?.len();
     let mut full = before + first.len() >= FULL_LINE && name.len() == first.len();
     for next in lines {
         if !full || name.ends_with('.') || next.starts_with("See http") {

@@ -1,11 +1,13 @@
 //! In: listed allocations. Out: groups of those that repeat, largest first.
 //!
-//! Two allocations are alike when their shape is the same and their operation too, numbers,
-//! `.remat` and `.clone` aside: the layers of a model, the copies of a rematerialised value.
+//! Two allocations are alike when their shape is the same and their operation too, numbers of
+//! layers and suffixes of copies aside: the layers of a model, a value that is rematerialised.
 
 use std::collections::BTreeMap;
 
 use super::report::{Allocation, AllocationGroup};
+use crate::hlo::op_name::base_name;
+use crate::text::stars;
 
 /// Groups of alike allocations; ties in the order of the text.
 pub(crate) fn fold(allocations: &[Allocation]) -> Vec<AllocationGroup> {
@@ -40,71 +42,19 @@ pub(crate) fn fold(allocations: &[Allocation]) -> Vec<AllocationGroup> {
 
 /// The operation without what differs between repeats.
 fn label(a: &Allocation) -> String {
-    let name = a
-        .op_name
-        .as_deref()
-        .or_else(|| a.instruction())
-        .or(a.label.as_deref());
-    let name = match (name, a.allocation_type.as_deref()) {
-        (None, Some("parameter")) => "entry parameter",
-        (name, _) => name.unwrap_or_default(),
-    };
-    let base = if a.op_name.is_some() {
-        name
-    } else {
-        strip_suffixes(name)
-    };
-    without_numbers(base)
-}
-
-/// `fusion.12.remat3.clone` without its chain of suffixes.
-fn strip_suffixes(name: &str) -> &str {
-    let end = [".remat", ".clone"]
-        .iter()
-        .filter_map(|s| name.find(s))
-        .min();
-    end.and_then(|n| name.get(..n)).unwrap_or(name)
-}
-
-/// Numbers that stand alone between separators become `N`; those in brackets stay, they are
-/// dimensions and parameters.
-fn without_numbers(name: &str) -> String {
-    let mut out = String::with_capacity(name.len());
-    let mut depth = 0usize;
-    let mut chars = name.chars().peekable();
-    let mut before = '/';
-    while let Some(c) = chars.next() {
-        match c {
-            '[' => depth += 1,
-            ']' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        if depth == 0 && c.is_ascii_digit() && !before.is_ascii_alphanumeric() {
-            while chars.next_if(char::is_ascii_digit).is_some() {}
-            out.push('N');
-            before = '0';
-            continue;
-        }
-        out.push(c);
-        before = c;
+    if let Some(name) = &a.op_name {
+        return stars(name);
     }
-    out
+    match (a.instruction().or(a.label.as_deref()), &a.allocation_type) {
+        (Some(name), _) => stars(base_name(name)),
+        (None, Some(kind)) if kind == "parameter" => "entry parameter".to_owned(),
+        _ => String::new(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_and_suffixes() {
-        assert_eq!(
-            without_numbers("jit(f)/layers/12/dot[dims=(3,)]"),
-            "jit(f)/layers/N/dot[dims=(3,)]"
-        );
-        assert_eq!(without_numbers("layers_3/mlp"), "layers_N/mlp");
-        assert_eq!(without_numbers("conv2d/w1"), "conv2d/w1");
-        assert_eq!(strip_suffixes("fusion.12.remat3.clone.1"), "fusion.12");
-    }
 
     #[test]
     fn alike_and_not() {

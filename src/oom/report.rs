@@ -1,36 +1,31 @@
-//! In: values found by the family parsers. Out: the triage report, as it is written to JSON.
+//! In: values found by the family parsers. Out: reports, as they are written to JSON.
 //!
 //! Every size is in bytes. `None` means that the text did not say it. Printed sizes are rounded
 //! (`27.12G`), so sums of them can be off by a unit of their last digit.
 
-use serde::Serialize;
+use std::fmt;
 
-use crate::triage::Step;
+use serde::Serialize;
+use strum::{Display, IntoStaticStr};
 
 /// What one piece of text says about memory.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct TriageReport {
-    /// Version of this structure; grows when a field changes its meaning.
-    pub schema_version: u32,
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct OomText {
     /// Failures in the order of the text, then what is no failure (usage lines, warnings).
     pub reports: Vec<OomReport>,
 }
 
-impl TriageReport {
+impl OomText {
     /// True when the text shows at least one device running out of memory.
     pub fn has_oom(&self) -> bool {
         self.reports.iter().any(|r| r.oom)
     }
-
-    /// The first failure, or the first thing found when there is no failure.
-    pub fn primary(&self) -> Option<&OomReport> {
-        self.reports.first()
-    }
 }
 
 /// Which message it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Kind {
     /// TPU compiler, HBM.
     TpuCompileHbm,
@@ -69,6 +64,7 @@ pub enum Kind {
     /// TPU compiler's usage lines; no failure.
     TpuUsage,
     /// Warnings alone; no failure.
+    #[default]
     Warnings,
     /// Figures a framework prints about its program; no failure.
     FrameworkAccounting,
@@ -81,36 +77,30 @@ pub enum Kind {
 impl Kind {
     /// The name used in JSON.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Kind::TpuCompileHbm => "tpu_compile_hbm",
-            Kind::TpuCompileVmem => "tpu_compile_vmem",
-            Kind::TpuCompileSmem => "tpu_compile_smem",
-            Kind::TpuCompileSpace => "tpu_compile_space",
-            Kind::TpuScopedVmem => "tpu_scoped_vmem",
-            Kind::TpuSingleAllocation => "tpu_single_allocation",
-            Kind::TpuFastExit => "tpu_fast_exit",
-            Kind::TpuTcSc => "tpu_tc_sc",
-            Kind::TpuSparsecoreAlloca => "tpu_sparsecore_alloca",
-            Kind::TpuRuntimeAllocation => "tpu_runtime_allocation",
-            Kind::TpuProgramLoad => "tpu_program_load",
-            Kind::TpuInputMismatch => "tpu_input_mismatch",
-            Kind::GpuAllocation => "gpu_allocation",
-            Kind::GpuBufferAssignment => "gpu_buffer_assignment",
-            Kind::GpuBfc => "gpu_bfc",
-            Kind::CpuAllocation => "cpu_allocation",
-            Kind::HostOom => "host_oom",
-            Kind::TpuUsage => "tpu_usage",
-            Kind::Warnings => "warnings",
-            Kind::FrameworkAccounting => "framework_accounting",
-            Kind::TensorflowOp => "tensorflow_op",
-            Kind::LookAlike => "look_alike",
-        }
+        self.into()
+    }
+
+    /// Whether its text may hold the compiler's tables of a memory space.
+    pub(crate) fn has_tables(self) -> bool {
+        matches!(
+            self,
+            Kind::TpuCompileHbm
+                | Kind::TpuCompileVmem
+                | Kind::TpuCompileSmem
+                | Kind::TpuCompileSpace
+        )
+    }
+
+    /// Whether it is about a request for GPU memory.
+    pub(crate) fn is_gpu_request(self) -> bool {
+        matches!(self, Kind::GpuAllocation | Kind::GpuBfc)
     }
 }
 
 /// What went wrong, as far as the text tells; decides the advice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Scenario {
     /// TensorCore and SparseCore share HBM badly.
     TcScImbalance,
@@ -145,27 +135,12 @@ pub enum Scenario {
 impl Scenario {
     /// The name used in JSON.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Scenario::TcScImbalance => "tc_sc_imbalance",
-            Scenario::LargeAllocation => "large_allocation",
-            Scenario::Aggregate => "aggregate",
-            Scenario::Undetermined => "undetermined",
-            Scenario::ScopedVmem => "scoped_vmem",
-            Scenario::Vmem => "vmem",
-            Scenario::Smem => "smem",
-            Scenario::SparsecoreMemory => "sparsecore_memory",
-            Scenario::RuntimeFull => "runtime_full",
-            Scenario::RuntimeFragmentation => "runtime_fragmentation",
-            Scenario::ProgramLoad => "program_load",
-            Scenario::GpuAllocation => "gpu_allocation",
-            Scenario::GpuFragmentation => "gpu_fragmentation",
-            Scenario::HostMemory => "host_memory",
-        }
+        self.into()
     }
 }
 
 /// One failure (or one thing worth knowing) found in the text.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct OomReport {
     /// Which message it is.
     pub kind: Kind,
@@ -201,8 +176,8 @@ pub struct OomReport {
     pub tensorcore_bytes: Option<u64>,
     /// HBM of the SparseCore.
     pub sparsecore_bytes: Option<u64>,
-    /// `tensorcore`, `sparsecore` or `both`.
-    pub bottleneck: Option<String>,
+    /// Which of the two is to blame.
+    pub bottleneck: Option<Bottleneck>,
     /// HLO module.
     pub module: Option<String>,
     /// Program being loaded.
@@ -257,8 +232,9 @@ pub struct OomReport {
     pub truncated: bool,
     /// What the reader should know about these values.
     pub notes: Vec<String>,
-    /// What to do next, in order.
-    pub advice: Vec<Step>,
+    /// What ran out is the host memory that a GPU program pins; a note says so in JSON.
+    #[serde(skip)]
+    pub pinned_host: bool,
 }
 
 impl OomReport {
@@ -267,51 +243,19 @@ impl OomReport {
         OomReport {
             kind,
             oom,
-            scenario: None,
             count: 1,
-            line: 0,
-            code: None,
-            space: None,
-            used_bytes: None,
-            limit_bytes: None,
-            over_bytes: None,
-            requested_bytes: None,
-            free_bytes: None,
-            largest_free_block_bytes: None,
-            reservable_bytes: None,
-            in_use_bytes: None,
-            tensorcore_bytes: None,
-            sparsecore_bytes: None,
-            bottleneck: None,
-            module: None,
-            program: None,
-            instruction: None,
-            op_name: None,
-            opcode: None,
-            parameter_bytes: None,
-            output_bytes: None,
-            constant_bytes: None,
-            temp_bytes: None,
-            total_bytes: None,
-            reserved_bytes: None,
-            program_bytes: None,
-            fragmentation_bytes: None,
-            padded_bytes: None,
-            unpadded_bytes: None,
-            allocations: Vec::new(),
-            groups: Vec::new(),
-            listed_bytes: None,
-            unlisted_bytes: None,
-            chunks: None,
-            usages: Vec::new(),
-            accounting: Vec::new(),
-            warnings: Vec::new(),
-            donated_unusable_bytes: None,
-            device_guess: None,
-            truncated: false,
-            notes: Vec::new(),
-            advice: Vec::new(),
+            ..OomReport::default()
         }
+    }
+
+    /// Whether it is about the device's main memory.
+    pub fn in_hbm(&self) -> bool {
+        self.space.as_deref() == Some("hbm")
+    }
+
+    /// Free memory by limit and use, where the text gives both.
+    pub fn unused_bytes(&self) -> Option<u64> {
+        self.limit_bytes?.checked_sub(self.in_use_bytes?)
     }
 
     /// The largest listed allocation; the first of equals.
@@ -334,8 +278,8 @@ pub struct Allocation {
     pub unpadded_bytes: Option<u64>,
     /// Padding.
     pub padding_bytes: Option<u64>,
-    /// Where the padding comes from: `text` or `shape`.
-    pub padding_from: Option<&'static str>,
+    /// Where the padding comes from.
+    pub padding_from: Option<PaddingFrom>,
     /// The framework's name of the operation.
     pub op_name: Option<String>,
     /// Line of the program.
@@ -358,6 +302,16 @@ impl Allocation {
     }
 }
 
+/// Where a padding comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PaddingFrom {
+    /// The text says it.
+    Text,
+    /// Computed from the shape and its layout.
+    Shape,
+}
+
 /// A line of the user's program.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct SourceLine {
@@ -367,10 +321,19 @@ pub struct SourceLine {
     pub line: Option<u64>,
 }
 
+impl fmt::Display for SourceLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}:{line}", self.file),
+            None => f.write_str(&self.file),
+        }
+    }
+}
+
 /// Allocations that repeat: same shape, same operation but for numbers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AllocationGroup {
-    /// The operation with numbers replaced by `N`, or the label's opcode.
+    /// The operation with `*` for numbers that tell repeats apart, or the label's opcode.
     pub label: String,
     /// Shape of all of them.
     pub shape: Option<String>,
@@ -436,12 +399,30 @@ pub struct Figure {
     pub bytes: Option<u64>,
 }
 
+/// What a warning is about.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Display, IntoStaticStr,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum WarningKind {
+    /// A GPU allocator went on with less than it asked for.
+    AllocatorRetry,
+    /// Inputs and outputs alone are over the limit.
+    ArgumentsExceedLimit,
+    /// Donated buffers that became no output.
+    Donation,
+    /// Rematerialisation did not get low enough.
+    Rematerialization,
+    /// A tensor was replicated to change its sharding.
+    SpmdRematerialization,
+}
+
 /// A warning that bears on memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Warning {
-    /// `rematerialization`, `donation`, `spmd_rematerialization`, `arguments_exceed_limit`,
-    /// `allocator_retry`.
-    pub kind: &'static str,
+    /// What it is about.
+    pub kind: WarningKind,
     /// What it says, in short.
     pub message: String,
     /// The figure it is about.
@@ -452,13 +433,51 @@ pub struct Warning {
     pub count: u64,
 }
 
+/// Which core's use of HBM is to blame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bottleneck {
+    /// The TensorCore: the program.
+    Tensorcore,
+    /// The SparseCore: embedding tables.
+    Sparsecore,
+    /// Both of them, or neither alone.
+    Both,
+}
+
 /// A chip guessed from the capacity in the text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DeviceGuess {
     /// The chip, as `TPU v5e`.
     pub device: &'static str,
-    /// Always `guess`: the text does not name the chip.
-    pub certainty: &'static str,
+    /// How sure it is: the text does not name the chip.
+    pub certainty: Certainty,
     /// What it was guessed from.
     pub from: String,
+}
+
+/// How sure a value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Certainty {
+    /// It fits, and so may others.
+    Guess,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_json() {
+        assert_eq!(Kind::TpuTcSc.as_str(), "tpu_tc_sc");
+        for kind in [Kind::TpuSparsecoreAlloca, Kind::GpuBfc, Kind::HostOom] {
+            assert_eq!(serde_json::json!(kind), kind.as_str());
+        }
+        for s in [Scenario::TcScImbalance, Scenario::SparsecoreMemory] {
+            assert_eq!(serde_json::json!(s), s.as_str());
+        }
+        let w = WarningKind::SpmdRematerialization;
+        assert_eq!(serde_json::json!(w), w.to_string());
+    }
 }

@@ -1,13 +1,12 @@
 //! In: a log of any size. Out: its sections that may speak of memory, in order.
 //!
-//! Most of a log is stepped over: a line is looked at only when it holds one of [`WORDS`], or
-//! follows such a line closely. Memory is bounded whatever the input: one block of the log, and a
+//! Most of a log is stepped over: a line is looked at only when it holds one of the words
+//! that open a message, or follows such a line closely. Memory is bounded whatever the input: one block of the log, and a
 //! capped text for each of a few open sections (one for each process whose lines are mixed).
 
 use std::io::{self, Read};
-use std::sync::OnceLock;
 
-use super::anchors::Anchors;
+use super::families::{follows, opening};
 use super::lexer::{clean, Cleaned};
 use super::section::Section;
 
@@ -28,104 +27,9 @@ const STALE_LINES: u64 = 400;
 /// Sections open at once.
 const MAX_OPEN: usize = 16;
 
-/// Words that open a section; each is in a line of some family, or just before one.
-const WORDS: &[&str] = &[
-    "ut of memory",
-    "ut of host memory",
-    "RESOURCE_EXHAUSTED",
-    "esource exhausted",
-    "CompileTime",
-    "RuntimeBufferAllocation",
-    "RuntimeProgram",
-    "would exceed memory",
-    "Aborting compilation",
-    "TensorCore Hbm",
-    "TC Hbm usage",
-    "memref.alloca",
-    "Attempting to allocate",
-    "Attempting to reserve",
-    "incompatible size",
-    "ailed to allocate",
-    "ot enough memory",
-    "BufferAssignment",
-    "Peak buffers:",
-    "bfc_allocator",
-    "memory_limit_:",
-    "Chunks of size",
-    "reduce memory use below",
-    "input/output arguments",
-    "Involuntary full remat",
-    "donated buffers",
-    "XLA::TPU program",
-    " usage >= ",
-    "Largest program allocations",
-    "Post Compilation Analysis",
-    "Total memory size",
-    "Total estimated memory",
-    "Using (GB)",
-    "AllocatorStats",
-    "oom-kill",
-    "oom_kill",
-    "OOM killed",
-    "OOMKilled",
-    "code 137",
-    "code: 137",
-    "code:137",
-    "code=137",
-    "status 137",
-    "std::bad_alloc",
-    "OOM when allocating",
-    "memory in memory space",
-];
-
-/// Starts of lines that belong to a section that is open.
-const DETAILS: &[&str] = &[
-    "Size:",
-    "Operator:",
-    "Shape:",
-    "Unpadded size:",
-    "Extra memory due",
-    "XLA label:",
-    "XLA Label:",
-    "Allocation type:",
-    "======",
-    "Entry Parameter",
-    "Buffer ",
-    "reserved ",
-    "program ",
-    "arguments ",
-    "global ",
-    "scoped ",
-    "overlays ",
-    "HLO temp",
-    "Output size",
-    "Exceeded ",
-    "Total ",
-    "Program ",
-    "InUse",
-    "MaxInUse",
-    "Free ",
-    "Limit",
-    "LargestFreeBlock",
-    "parameter allocation",
-    "preallocated temp",
-    "maybe_live_out",
-    "constant allocation",
-    "Sum Total",
-    "Graph ",
-    "Aliased ",
-    "Intermediate ",
-    "Compiled program",
-];
-
-fn words() -> &'static Anchors {
-    static SET: OnceLock<Anchors> = OnceLock::new();
-    SET.get_or_init(|| Anchors::new(WORDS.iter().copied()))
-}
-
 /// Whether text holds a word that could open a section.
 pub(crate) fn has_word(text: &[u8]) -> bool {
-    words().find(text, 0).is_some()
+    opening(text).is_some()
 }
 
 /// Reads a log to its end and hands over each section as soon as it is complete.
@@ -149,10 +53,7 @@ pub(crate) fn scan(mut input: impl Read, mut done: impl FnMut(Section)) -> io::R
             continue;
         }
         let text = buffer.get(..filled).unwrap_or_default();
-        let whole = text
-            .iter()
-            .rposition(|&b| b == b'\n')
-            .map_or(filled, |n| n + 1);
+        let whole = memchr::memrchr(b'\n', text).map_or(filled, |n| n + 1);
         let now = if end { filled } else { whole };
         state.block(text.get(..now).unwrap_or_default(), &mut done);
         if end {
@@ -177,21 +78,18 @@ impl Scan {
         let mut at = 0;
         while at < text.len() {
             if self.open.is_empty() {
-                let Some((hit, _)) = words().find(text, at) else {
-                    self.count_lines(text.get(at..));
+                let rest = text.get(at..).unwrap_or_default();
+                let Some(hit) = opening(rest).map(|n| at + n) else {
+                    self.count_lines(Some(rest));
                     return;
                 };
                 let skipped = text.get(at..hit).unwrap_or_default();
-                let start = at
-                    + skipped
-                        .iter()
-                        .rposition(|&b| b == b'\n')
-                        .map_or(0, |n| n + 1);
+                let start = at + memchr::memrchr(b'\n', skipped).map_or(0, |n| n + 1);
                 self.count_lines(text.get(at..start));
                 at = start.max(hit.saturating_sub(MAX_BEFORE));
             }
             let rest = text.get(at..).unwrap_or_default();
-            let newline = rest.iter().position(|&b| b == b'\n').map(|n| n + 1);
+            let newline = memchr::memchr(b'\n', rest).map(|n| n + 1);
             let take = newline.unwrap_or(rest.len()).min(MAX_LINE);
             self.feed(rest.get(..take).unwrap_or_default(), done);
             self.line += u64::from(newline == Some(take));
@@ -200,20 +98,14 @@ impl Scan {
     }
 
     fn count_lines(&mut self, text: Option<&[u8]>) {
-        // Few enough at a time to count in a byte, so that it runs on many bytes at once.
-        let of = |part: &[u8]| part.iter().map(|&b| u8::from(b == b'\n')).sum::<u8>();
-        let count: u64 = text
-            .unwrap_or_default()
-            .chunks(192)
-            .map(|c| u64::from(of(c)))
-            .sum();
-        self.line += count;
+        let count = memchr::memchr_iter(b'\n', text.unwrap_or_default()).count();
+        self.line += count as u64;
     }
 
     fn feed(&mut self, raw: &[u8], done: &mut impl FnMut(Section)) {
-        let opens = words().find(raw, 0).is_some();
+        let opens = has_word(raw);
         let line = clean(&String::from_utf8_lossy(raw));
-        let belongs = opens || is_detail(&line.text);
+        let belongs = opens || follows(&line.text);
         if let Some(n) = self.section_for(&line, opens) {
             self.recent = self.open.get(n).map(|s| s.tag.clone());
             self.add(n, &line, belongs, done);
@@ -279,14 +171,6 @@ impl Scan {
         let closed: Vec<Section> = closed;
         closed.into_iter().for_each(done);
     }
-}
-
-fn is_detail(text: &str) -> bool {
-    let text = text
-        .trim_start()
-        .trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let text = text.trim_start();
-    DETAILS.iter().any(|d| text.starts_with(d))
 }
 
 #[cfg(test)]

@@ -36,15 +36,20 @@ pub(crate) fn decide(r: &OomReport) -> Option<Scenario> {
     })
 }
 
-/// One over half of the limit, or many, or no list.
+impl Scenario {
+    /// One allocation over half of the limit, or many.
+    pub(crate) fn of_largest(largest_bytes: u64, limit_bytes: u64) -> Scenario {
+        match largest_bytes > limit_bytes / 2 {
+            true => Scenario::LargeAllocation,
+            false => Scenario::Aggregate,
+        }
+    }
+}
+
 fn by_list(r: &OomReport) -> Scenario {
-    let Some(largest) = r.largest() else {
-        return Scenario::Undetermined;
-    };
-    match r.limit_bytes {
-        Some(limit) if largest.size_bytes > limit / 2 => Scenario::LargeAllocation,
-        Some(_) => Scenario::Aggregate,
-        None => Scenario::Undetermined,
+    match (r.largest(), r.limit_bytes) {
+        (Some(largest), Some(limit)) => Scenario::of_largest(largest.size_bytes, limit),
+        _ => Scenario::Undetermined,
     }
 }
 
@@ -75,19 +80,12 @@ fn fits_in_pieces(r: &OomReport) -> bool {
 /// GPU memory in pieces: what is free would do, or more than half of it is out of reach of any
 /// one request. A largest block of 0 means that the allocator did not look.
 fn gpu(r: &OomReport) -> Scenario {
-    if r.chunks
-        .as_ref()
-        .and_then(|c| c.allocator.as_deref())
-        .is_some_and(is_host_allocator)
-    {
+    let allocator = r.chunks.as_ref().and_then(|c| c.allocator.as_deref());
+    if allocator.is_some_and(|name| name.contains("host") || name.contains("cpu")) {
         return Scenario::HostMemory;
     }
-    let free = r
-        .limit_bytes
-        .zip(r.in_use_bytes)
-        .and_then(|(l, u)| l.checked_sub(u));
     let largest = r.largest_free_block_bytes.filter(|&b| b > 0);
-    match (r.requested_bytes, free, largest) {
+    match (r.requested_bytes, r.unused_bytes(), largest) {
         (Some(asked), Some(free), Some(largest))
             if largest < asked && (free >= asked || largest <= free / 2) =>
         {
@@ -95,8 +93,4 @@ fn gpu(r: &OomReport) -> Scenario {
         }
         _ => Scenario::GpuAllocation,
     }
-}
-
-fn is_host_allocator(name: &str) -> bool {
-    name.contains("host") || name.contains("cpu")
 }

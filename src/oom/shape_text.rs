@@ -9,7 +9,6 @@
 //! ```
 
 use super::cursor::Cursor;
-use super::size::parse_int;
 use crate::hlo::{ElementType, Layout, Shape};
 
 const MAX_RANK: usize = 64;
@@ -24,16 +23,16 @@ impl ShapeText {
     /// Reads a shape that is all of `text`; blanks are ignored.
     pub fn parse(text: &str) -> Option<ShapeText> {
         let squeezed: Vec<u8> = text.bytes().filter(|b| !b.is_ascii_whitespace()).collect();
-        let (shape, n) = ShapeText::parse_prefix(&squeezed)?;
-        (n == squeezed.len()).then_some(shape)
+        let mut c = Cursor::new(&squeezed);
+        ShapeText::read(&mut c).filter(|_| c.rest().is_empty())
     }
 
-    /// Reads a shape at the start of text without blanks; gives it and its length.
-    pub fn parse_prefix(text: &[u8]) -> Option<(ShapeText, usize)> {
-        let mut c = Cursor::new(text);
-        let mut leaves = 0;
-        let shape = shape(&mut c, 0, &mut leaves)?;
-        Some((ShapeText(shape), c.pos()))
+    /// Reads a shape in text without blanks.
+    pub(crate) fn read(c: &mut Cursor<'_>) -> Option<ShapeText> {
+        let mut ahead = c.clone();
+        let read = shape(&mut ahead, 0, &mut 0)?;
+        *c = ahead;
+        Some(ShapeText(read))
     }
 
     /// Bytes with tile padding; a tuple's is the sum of its leaves. `None` on overflow.
@@ -84,7 +83,7 @@ fn array(c: &mut Cursor<'_>) -> Option<Shape> {
     if element_type.bits() == 0 && !["token", "opaque"].contains(&name.as_str()) {
         return None;
     }
-    c.lit("[").then_some(())?;
+    c.want("[")?;
     let mut out = Shape::array(element_type, &dimensions(c)?);
     if c.peek() == Some(b'{') {
         let start = c.pos();
@@ -113,7 +112,7 @@ fn dimensions(c: &mut Cursor<'_>) -> Option<Vec<u64>> {
 }
 
 fn layout(c: &mut Cursor<'_>, rank: usize) -> Option<Layout> {
-    c.lit("{").then_some(())?;
+    c.want("{")?;
     let mut out = Layout::default();
     let mut seen = vec![false; rank];
     while let Some(d) = c.int() {
@@ -147,10 +146,11 @@ fn attributes(c: &mut Cursor<'_>, out: &mut Layout) -> Option<()> {
             }
             continue;
         }
-        c.lit("(").then_some(())?;
+        c.want("(")?;
         let inner = c.take_while(|b| b != b')' && b != b'}');
-        c.lit(")").then_some(())?;
-        let number = parse_int(inner).filter(|n| n.1 == inner.len()).map(|n| n.0);
+        c.want(")")?;
+        let mut inner = Cursor::new(inner);
+        let number = inner.int().filter(|_| inner.rest().is_empty());
         match (name, number) {
             (b"S", Some(n)) => out.memory_space = i64::try_from(n).ok()?,
             (b"E", Some(n)) => out.element_size_in_bits = u32::try_from(n).ok()?,
@@ -169,7 +169,7 @@ fn numbers(c: &mut Cursor<'_>) -> Option<Vec<u64>> {
         if c.lit(")") {
             return (out.len() <= MAX_RANK).then_some(out);
         }
-        c.lit(",").then_some(())?;
+        c.want(",")?;
     }
 }
 
@@ -257,11 +257,16 @@ mod tests {
 
     #[test]
     fn memory_space_and_prefix() {
-        let (shape, n) = ShapeText::parse_prefix(b"f32[8,3]{1,0:T(8,128)S(5)}Unpadded").unwrap();
-        assert_eq!(shape.0.to_string(), "f32[8,3]{1,0:T(8,128)S(5)}");
-        assert_eq!((shape.0.layout.map(|l| l.memory_space), n), (Some(5), 26));
-        let (shape, n) = ShapeText::parse_prefix(b"f32[2]{metadata").unwrap();
-        assert_eq!((shape.padded_bytes(), n), (Some(8), 6));
+        let mut c = Cursor::new(b"f32[8,3]{1,0:T(8,128)S(5)}Unpadded");
+        let shape = ShapeText::read(&mut c).unwrap().0;
+        assert_eq!(shape.to_string(), "f32[8,3]{1,0:T(8,128)S(5)}");
+        assert_eq!(shape.layout.map(|l| l.memory_space), Some(5));
+        assert_eq!(c.rest(), b"Unpadded");
+        let mut c = Cursor::new(b"f32[2]{metadata");
+        let bytes = ShapeText::read(&mut c).unwrap().padded_bytes();
+        assert_eq!((bytes, c.pos()), (Some(8), 6));
+        let mut c = Cursor::new(b"f32[2,");
+        assert_eq!((ShapeText::read(&mut c), c.pos()), (None, 0));
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use super::triage_text::{headline, meaning};
 use crate::oom::size::human;
-use crate::oom::{OomReport, TriageReport};
-use crate::triage::Step;
+use crate::oom::OomReport;
+use crate::triage::{Step, Triage, TriageReport};
 
 /// Groups shown for each report.
 const MAX_GROUPS: usize = 10;
@@ -20,7 +20,8 @@ pub fn render(report: &TriageReport) -> String {
     out
 }
 
-fn one(out: &mut String, r: &OomReport) {
+fn one(out: &mut String, t: &Triage) {
+    let r = &t.report;
     out.push_str(&format!("\n## {}\n\n", escape(&headline(r))));
     if let Some(s) = r.scenario {
         out.push_str(&format!("- Scenario: `{}`, {}\n", s.as_str(), meaning(s)));
@@ -57,10 +58,10 @@ fn one(out: &mut String, r: &OomReport) {
         out.push_str(&format!("- Note: {}\n", escape(n)));
     }
     table(out, r);
-    if !r.advice.is_empty() {
+    if !t.advice.is_empty() {
         out.push_str("\n### Next steps\n\n");
     }
-    steps(out, &r.advice);
+    steps(out, &t.advice);
 }
 
 /// Steps as a numbered list.

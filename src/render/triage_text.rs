@@ -1,8 +1,8 @@
 //! In: a triage report. Out: a screenful for a terminal, 80 columns, no colours.
 
 use crate::oom::size::human;
-use crate::oom::{OomReport, Scenario, TriageReport};
-use crate::triage::Step;
+use crate::oom::{OomReport, Scenario};
+use crate::triage::{Step, Triage, TriageReport};
 
 /// Columns.
 const WIDTH: usize = 80;
@@ -26,7 +26,7 @@ pub fn render(report: &TriageReport) -> String {
         for r in report.reports.iter().skip(MAX_FULL).take(MAX_BRIEF) {
             wrap(
                 &mut out,
-                &format!("line {}: {}", r.line, headline(r)),
+                &format!("line {}: {}", r.report.line, headline(&r.report)),
                 "  ",
                 "    ",
             );
@@ -112,7 +112,8 @@ fn figures(r: &OomReport) -> Vec<String> {
     out
 }
 
-fn full(out: &mut String, r: &OomReport) {
+fn full(out: &mut String, t: &Triage) {
+    let r = &t.report;
     wrap(out, &headline(r), "", "  ");
     if let Some(i) = &r.instruction {
         let of = r
@@ -173,9 +174,9 @@ fn full(out: &mut String, r: &OomReport) {
     if r.truncated {
         out.push_str("Note         part of the text was not read\n");
     }
-    if !r.advice.is_empty() {
+    if !t.advice.is_empty() {
         out.push_str("\nNext steps\n");
-        for (n, step) in r.advice.iter().enumerate() {
+        for (n, step) in t.advice.iter().enumerate() {
             advice(out, n + 1, step);
         }
     }

@@ -1,6 +1,8 @@
 //! Sources → decoded programs with their analyses → the report. The one place that knows the
 //! whole way.
 
+use rustc_hash::FxHashSet;
+
 use super::build::{shapes_only, space_report, space_totals};
 use super::enrich::enrich;
 use super::loaded::LoadedModule;
@@ -11,8 +13,8 @@ use crate::error::{Diagnostic, Error, Result, Severity};
 use crate::hlo::decode::{damaged, decode_program};
 use crate::hlo::MemorySpace;
 use crate::memory::space_usage;
-use crate::oom::limit_in;
-use crate::source::{Select, Sources};
+use crate::oom::{limit_in, looks_like_oom};
+use crate::source::{Select, SourceKind, Sources};
 
 /// What to analyse and how much of it to report.
 #[derive(Debug, Clone)]
@@ -139,7 +141,7 @@ pub fn load<'s>(sources: &'s Sources, options: &Options) -> Result<Loaded<'s>> {
                 &b.source.label,
             ))
     });
-    let device = device_of(&modules, options);
+    let device = device_of(&modules, sources, options);
     Ok(Loaded {
         modules,
         device,
@@ -147,19 +149,14 @@ pub fn load<'s>(sources: &'s Sources, options: &Options) -> Result<Loaded<'s>> {
     })
 }
 
-fn device_of(modules: &[LoadedModule<'_>], options: &Options) -> DeviceEntry {
+fn device_of(modules: &[LoadedModule<'_>], sources: &Sources, options: &Options) -> DeviceEntry {
     let kind = modules.iter().find_map(|m| m.source.device_kind.clone());
     let by_kind = || {
         kind.as_deref()
             .and_then(capacity_of)
             .map(|n| (n, "device_kind"))
     };
-    // A failed compile says what it had to fit into.
-    let by_text = || {
-        let texts = modules.iter().filter_map(|m| m.source.oom_text);
-        let mut limits = texts.filter_map(|t| limit_in(&String::from_utf8_lossy(t)));
-        limits.next().map(|n| (n, "dump"))
-    };
+    let by_text = || limit_beside(modules, sources).map(|n| (n, "dump"));
     let given = options.capacity_bytes.map(|n| (n, "flag"));
     let (hbm_capacity_bytes, capacity_from) = given.or_else(by_kind).or_else(by_text).unzip();
     DeviceEntry {
@@ -167,6 +164,21 @@ fn device_of(modules: &[LoadedModule<'_>], options: &Options) -> DeviceEntry {
         hbm_capacity_bytes,
         capacity_from,
     }
+}
+
+/// What a failed compile had to fit into: the limit in the first text about it beside a dump.
+fn limit_beside(modules: &[LoadedModule<'_>], sources: &Sources) -> Option<u64> {
+    let profile = |k: SourceKind| matches!(k, SourceKind::Xplane | SourceKind::Logdir);
+    let dumps = modules.iter().filter(|m| !profile(m.source.label.kind));
+    let mut folders: Vec<_> = dumps.map(|m| m.source.path.parent()).collect();
+    let mut seen = FxHashSet::default();
+    folders.retain(|f| seen.insert(*f));
+    folders.into_iter().find_map(|folder| {
+        let text = sources
+            .texts_in(folder)
+            .find(|f| looks_like_oom(&f.bytes))?;
+        limit_in(&String::from_utf8_lossy(&text.bytes))
+    })
 }
 
 /// Keeps the modules that `wanted` names: by program id, by whole name, else by part of a name.

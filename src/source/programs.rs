@@ -78,8 +78,6 @@ pub struct ProgramSource<'s> {
     pub before_optimizations: Option<(&'s Path, &'s [u8], HloContainer)>,
     /// Flags the compiler ran with: the dump's flagfile, where there is one.
     pub flagfile: Option<&'s [u8]>,
-    /// The text of an out-of-memory error beside a dump, where there is one.
-    pub oom_text: Option<&'s [u8]>,
     /// Whether it has a buffer assignment with anything in it.
     pub has_buffer_assignment: bool,
 }
@@ -258,7 +256,6 @@ impl Sources {
                 device_kind: space.device_kind().map(str::to_owned),
                 before_optimizations: None,
                 flagfile: None,
-                oom_text: None,
                 has_buffer_assignment: has_buffer_assignment(p.hlo, HloContainer::Proto),
             });
         }
@@ -282,7 +279,6 @@ impl Sources {
             let family = (f.path.parent(), module_key(&f.file_name()));
             families.entry(family).or_default().push(f);
         }
-        let texts = self.oom_texts();
         for ((_, _, key), files) in modules {
             let best = files.iter().min_by_key(|f| {
                 let c = container(f.kind).unwrap_or(HloContainer::Module);
@@ -326,7 +322,6 @@ impl Sources {
                 before_optimizations: before
                     .and_then(|f| Some((f.path.as_path(), &f.bytes[..], container(f.kind)?))),
                 flagfile: beside(".flagfile").map(|f| &f.bytes[..]),
-                oom_text: texts.get(&best.path.parent()).copied(),
                 has_buffer_assignment: has_buffer_assignment(&best.bytes, kind),
             });
         }
@@ -334,16 +329,17 @@ impl Sources {
 }
 
 impl Sources {
-    /// By folder, the first text that shows a device running out of memory.
-    fn oom_texts(&self) -> FxHashMap<Option<&Path>, &[u8]> {
-        let mut out = FxHashMap::default();
-        for f in self.files.iter().filter(|f| f.kind == FileKind::Text) {
-            let small = f.bytes.len() <= MAX_TEXT_BESIDE && !f.file_name().ends_with(".json");
-            if small && crate::oom::looks_like_oom(&f.bytes) {
-                out.entry(f.path.parent()).or_insert(&f.bytes[..]);
-            }
-        }
-        out
+    /// Texts that stand in a folder and are small enough to look into, in the order of their files.
+    pub fn texts_in<'s>(
+        &'s self,
+        folder: Option<&'s Path>,
+    ) -> impl Iterator<Item = &'s SourceFile> {
+        self.files.iter().filter(move |f| {
+            f.kind == FileKind::Text
+                && f.path.parent() == folder
+                && f.bytes.len() <= MAX_TEXT_BESIDE
+                && !f.file_name().ends_with(".json")
+        })
     }
 }
 

@@ -4,13 +4,14 @@
 //! of time with libtpu 0.0.52 for a 4-layer transformer training step with a peak of 7.438 GiB;
 //! `tools/measure_flags.py` measures them again with the compiler that is installed.
 
+use super::step_id::StepId;
 pub use crate::findings::Safety;
 
 /// Something to change in a program.
 #[derive(Debug, Clone, Copy)]
 pub struct Intervention {
-    /// Name in JSON and for `explain`.
-    pub id: &'static str,
+    /// Its name in JSON and for `explain`.
+    pub id: StepId,
     /// For people.
     pub name: &'static str,
     /// What it does.
@@ -81,7 +82,7 @@ const COMPILE_AND_METRICS: &str = "Compile again, then check the training metric
 /// Interventions, in the order of the E1000 guide's table.
 pub const INTERVENTIONS: &[Intervention] = &[
     Intervention {
-        id: "remove_debug_print",
+        id: StepId::RemoveDebugPrint,
         name: "Remove jax.debug.print and other callbacks",
         what: "A callback materialises the whole tensor to send it to the host, and breaks the fusions around it.",
         trade_off: "None, but the output is gone.",
@@ -92,7 +93,7 @@ pub const INTERVENTIONS: &[Intervention] = &[
         verify: COMPILE_AGAIN,
     },
     Intervention {
-        id: "sharding",
+        id: StepId::Sharding,
         name: "Shard over more mesh axes",
         what: "Splits a tensor over devices, instead of keeping a whole copy on each.",
         trade_off: "More network traffic.",
@@ -103,7 +104,7 @@ pub const INTERVENTIONS: &[Intervention] = &[
         verify: COMPILE_AGAIN,
     },
     Intervention {
-        id: "smaller_batch",
+        id: StepId::SmallerBatch,
         name: "Smaller batch",
         what: "Fewer examples at once.",
         trade_off: "Training dynamics change: learning rate and schedule may have to follow.",
@@ -114,7 +115,7 @@ pub const INTERVENTIONS: &[Intervention] = &[
         verify: COMPILE_AND_METRICS,
     },
     Intervention {
-        id: "microbatching",
+        id: StepId::Microbatching,
         name: "Micro-batching (gradient accumulation)",
         what: "Runs the batch in n parts and sums the gradients.",
         trade_off: "The step takes longer.",
@@ -125,7 +126,7 @@ pub const INTERVENTIONS: &[Intervention] = &[
         verify: COMPILE_AGAIN,
     },
     Intervention {
-        id: "bfloat16",
+        id: StepId::Bfloat16,
         name: "bfloat16 or quantised values",
         what: "Half the bytes an element, or fewer.",
         trade_off: "Risky for training: precision is lost.",
@@ -136,7 +137,7 @@ pub const INTERVENTIONS: &[Intervention] = &[
         verify: COMPILE_AND_METRICS,
     },
     Intervention {
-        id: "checkpoint",
+        id: StepId::Checkpoint,
         name: "jax.checkpoint (rematerialisation)",
         what: "Recomputes activations in the backward pass instead of keeping them.",
         trade_off: "Recompute time, at most one more forward pass.",
@@ -147,7 +148,7 @@ pub const INTERVENTIONS: &[Intervention] = &[
         verify: COMPILE_AGAIN,
     },
     Intervention {
-        id: "donation",
+        id: StepId::Donation,
         name: "Donate arguments",
         what: "Lets outputs take the place of arguments that are not needed afterwards.",
         trade_off: "None; using a donated array again raises an error.",
@@ -158,7 +159,7 @@ pub const INTERVENTIONS: &[Intervention] = &[
         verify: "Compile again; a warning \"Some donated buffers were not usable\" means that it did not work for those.",
     },
     Intervention {
-        id: "dimensions",
+        id: StepId::Dimensions,
         name: "Change dimensions or layout",
         what: "Avoids tile padding: the trailing physical dimensions are rounded up to the tile, such as (8,128).",
         trade_off: "A reshape or transpose may cost time; another width is another model.",
@@ -169,7 +170,7 @@ pub const INTERVENTIONS: &[Intervention] = &[
         verify: "Compile again; if model dimensions changed, check the training metrics too.",
     },
     Intervention {
-        id: "host_offload",
+        id: StepId::HostOffload,
         name: "Offload to host memory",
         what: "Keeps optimizer state or activations in host memory.",
         trade_off: "Slow: transfers every step.",
@@ -180,7 +181,7 @@ pub const INTERVENTIONS: &[Intervention] = &[
         verify: COMPILE_AGAIN,
     },
     Intervention {
-        id: "more_chips",
+        id: StepId::MoreChips,
         name: "Newer or more chips",
         what: "More memory, in all or for each chip.",
         trade_off: "More hardware.",

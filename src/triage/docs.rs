@@ -14,7 +14,7 @@ pub fn advice_page() -> String {
     );
     for i in INTERVENTIONS {
         let cells = [
-            &format!("**{}** `{}`", i.name, i.id),
+            &format!("**{}** `{}`", i.name, i.id.name()),
             i.what,
             i.safety.words(),
             i.gain,

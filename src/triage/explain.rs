@@ -15,7 +15,7 @@ pub fn explain(topic: Option<&str>) -> Option<String> {
     for term in TERMS.iter().chain(FINDINGS).filter(|t| t.id == wanted) {
         out.push_str(&format!("{}\n\n{}\n", term.id, term.text));
     }
-    for i in INTERVENTIONS.iter().filter(|i| i.id == wanted) {
+    for i in INTERVENTIONS.iter().filter(|i| i.id.name() == wanted) {
         separate(&mut out);
         out.push_str(&intervention(i));
     }
@@ -35,7 +35,7 @@ fn separate(out: &mut String) {
 fn intervention(i: &Intervention) -> String {
     format!(
         "{} ({})\n\n{}\n\nGain       {}\nTrade-off  {}\nResults    {}\nFits when  {}\nHow        {}\nVerify     {}\n",
-        i.name, i.id, i.what, i.gain, i.trade_off, i.safety.words(), i.fits_when, i.how, i.verify
+        i.name, i.id.name(), i.what, i.gain, i.trade_off, i.safety.words(), i.fits_when, i.how, i.verify
     )
 }
 
@@ -80,7 +80,10 @@ fn index() -> String {
     part("Findings", terms(FINDINGS));
     part(
         "Interventions",
-        INTERVENTIONS.iter().map(|i| (i.id, i.name)).collect(),
+        INTERVENTIONS
+            .iter()
+            .map(|i| (i.id.name(), i.name))
+            .collect(),
     );
     part(
         "Flags (a last resort)",
@@ -126,7 +129,7 @@ pub fn suggest(topic: &str) -> Vec<&'static str> {
     };
     let terms = TERMS.iter().chain(FINDINGS).map(|t| t.id);
     let all = terms
-        .chain(INTERVENTIONS.iter().map(|i| i.id))
+        .chain(INTERVENTIONS.iter().map(|i| i.id.name()))
         .chain(FLAGS.iter().map(|f| f.name));
     let mut out: Vec<&'static str> = Vec::new();
     for id in all.filter(|id| near(id)) {
@@ -154,7 +157,7 @@ mod tests {
     fn every_topic_is_explained() {
         let ids = TERMS.iter().chain(FINDINGS).map(|t| t.id);
         let ids = ids
-            .chain(INTERVENTIONS.iter().map(|i| i.id))
+            .chain(INTERVENTIONS.iter().map(|i| i.id.name()))
             .chain(FLAGS.iter().map(|f| f.name));
         for id in ids {
             let text = explain(Some(id)).unwrap();

@@ -2,14 +2,16 @@
 //! what the text does not say (newest compilers list nothing).
 
 use serde::Serialize;
+use strum::{Display, EnumIter, IntoEnumIterator};
 
+use super::failure::Failure;
 use super::join_flags::{flags_in_force, FlagInForce};
-use super::join_steps::advice;
+use super::join_steps::{advice, explained};
 use super::steps::Step;
 use crate::findings::Finding;
 use crate::hlo::AllocationKind;
 use crate::oom::size::prints_as;
-use crate::oom::{Allocation, OomReport, Scenario};
+use crate::oom::{OomReport, Scenario};
 use crate::report::Loaded;
 use crate::report::LoadedModule;
 use crate::report::Options;
@@ -62,9 +64,26 @@ pub struct Reconciliation {
     /// The dump's figure that it was compared with.
     pub dump_bytes: u64,
     /// What that figure is.
-    pub dump_figure: &'static str,
+    pub dump_figure: DumpFigure,
     /// Whether they are the same to the last digit that the text prints.
     pub agrees: bool,
+}
+
+/// What of a program a text's total may count; compilers differ in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumIter, Serialize)]
+pub enum DumpFigure {
+    /// Everything.
+    #[strum(to_string = "every allocation of HBM")]
+    #[serde(rename = "every allocation of HBM")]
+    Allocated,
+    /// Temporaries alone.
+    #[strum(to_string = "the arena of temporaries")]
+    #[serde(rename = "the arena of temporaries")]
+    Arenas,
+    /// Temporaries and arguments.
+    #[strum(to_string = "temporaries and arguments")]
+    #[serde(rename = "temporaries and arguments")]
+    ArenasAndArguments,
 }
 
 /// Groups that a joined report lists.
@@ -95,7 +114,7 @@ pub fn join(report: &OomReport, loaded: &Loaded<'_>, options: &Options) -> Optio
         .memory_spaces
         .iter()
         .find(|s| s.color == options.space.0)?;
-    let enriched = enrich(report, space);
+    let failure = Failure::of_program(report, space, explained(space));
     let flags = module
         .source
         .flagfile
@@ -110,8 +129,8 @@ pub fn join(report: &OomReport, loaded: &Loaded<'_>, options: &Options) -> Optio
         allocated_bytes: space.allocated_bytes,
         groups: groups(space),
         findings: space.findings.clone(),
-        scenario: enriched.scenario,
-        advice: advice(&enriched, space, &flags),
+        scenario: failure.scenario,
+        advice: advice(&failure, space, &flags),
         flags,
     })
 }
@@ -135,22 +154,17 @@ fn reconcile(report: &OomReport, module: &LoadedModule<'_>) -> Reconciliation {
             .parameter_bytes
             .saturating_add(a.usage.donated_bytes)
     });
-    let figures = [
-        (allocated, "every allocation of HBM"),
-        (arenas, "the arena of temporaries"),
-        (
-            arenas.saturating_add(arguments),
-            "temporaries and arguments",
-        ),
-    ];
+    let bytes_of = |figure| match figure {
+        DumpFigure::Allocated => allocated,
+        DumpFigure::Arenas => arenas,
+        DumpFigure::ArenasAndArguments => arenas.saturating_add(arguments),
+    };
     let text_bytes = report.used_bytes.or(report.total_bytes);
-    let fit = figures
-        .iter()
-        .find(|(bytes, _)| text_bytes.is_some_and(|t| close(*bytes, t)));
-    let (dump_bytes, dump_figure) = fit.copied().unwrap_or(figures[0]);
+    let fit = text_bytes.and_then(|t| DumpFigure::iter().find(|&f| close(bytes_of(f), t)));
+    let dump_figure = fit.unwrap_or(DumpFigure::Allocated);
     Reconciliation {
         text_bytes,
-        dump_bytes,
+        dump_bytes: bytes_of(dump_figure),
         dump_figure,
         agrees: fit.is_some(),
     }
@@ -184,48 +198,4 @@ fn groups(space: &SpaceReport) -> Vec<JoinedGroup> {
             }
         })
         .collect()
-}
-
-/// The report with what the dump knows in place of what the text leaves open.
-fn enrich(report: &OomReport, space: &SpaceReport) -> OomReport {
-    let mut out = report.clone();
-    if out.allocations.is_empty() {
-        out.allocations = space
-            .buffers
-            .iter()
-            .take(64)
-            .map(|b| Allocation {
-                size_bytes: b.size_bytes,
-                exact_bytes: Some(b.size_bytes),
-                shape: Some(b.shape.clone()),
-                unpadded_bytes: Some(b.unpadded_bytes),
-                padding_bytes: Some(b.padding_bytes),
-                op_name: Some(b.label.clone()),
-                source: b.source.as_ref().map(|s| crate::oom::report::SourceLine {
-                    file: s.file.clone(),
-                    line: Some(u64::from(s.line)),
-                }),
-                label: Some(b.instruction.clone()),
-                ..Allocation::default()
-            })
-            .collect();
-    }
-    if out.scenario == Some(Scenario::Undetermined) {
-        let largest = space.buffers.first().map_or(0, |b| b.size_bytes);
-        let limit = out.limit_bytes.unwrap_or(space.allocated_bytes);
-        out.scenario = Some(if u128::from(largest) * 2 > u128::from(limit) {
-            Scenario::LargeAllocation
-        } else {
-            Scenario::Aggregate
-        });
-    }
-    out.parameter_bytes = out.parameter_bytes.or(Some(
-        space
-            .breakdown
-            .parameter_bytes
-            .saturating_add(space.breakdown.donated_bytes),
-    ));
-    out.output_bytes = out.output_bytes.or(Some(space.breakdown.output_bytes));
-    out.temp_bytes = out.temp_bytes.or(Some(space.breakdown.temporary_bytes));
-    out
 }

@@ -3,8 +3,8 @@
 
 use serde::Serialize;
 
+use super::actions::{COMPILES, LOOK};
 use super::steps::Step;
-use crate::findings::Safety;
 use crate::oom::OomReport;
 use crate::render::elide;
 use crate::render::table::without_layout;
@@ -93,19 +93,17 @@ fn too_large(shapes: &JoinedShapes, limit: Option<u64>) -> Option<Step> {
             units::bytes(largest.size_bytes / n)
         ),
     };
-    Some(Step {
-        id: "look".to_owned(),
-        title: format!("The {} alone does not fit: make it smaller or split it further", said(largest)),
-        detail: format!(
-            "{} takes {}{at_most}; the limit is {}. Look for a dimension that is larger than meant.",
-            without_layout(&largest.shape),
-            units::bytes(largest.size_bytes),
-            units::bytes(limit)
-        ),
-        trade_off: String::new(),
-        safety: Safety::Safe,
-        verify: "Compile again: a clean compile is enough.".to_owned(),
-    })
+    let title = format!(
+        "The {} alone does not fit: make it smaller or split it further",
+        said(largest)
+    );
+    let why = format!(
+        "{} takes {}{at_most}; the limit is {}. Look for a dimension that is larger than meant.",
+        without_layout(&largest.shape),
+        units::bytes(largest.size_bytes),
+        units::bytes(limit)
+    );
+    Some(LOOK.verified_by(COMPILES).titled(title, why))
 }
 
 fn said(a: &ShapeEntry) -> String {

@@ -4,19 +4,28 @@
 //! In: what `oom` read, and a report of the program where there is one. Out: steps, a [`Joined`]
 //! failure. May use: `oom`, `report`, `findings`.
 
+pub(crate) mod actions;
 pub mod catalogue;
 pub mod docs;
 pub(crate) mod explain;
+pub(crate) mod failure;
 pub(crate) mod join;
 pub(crate) mod join_flags;
 pub(crate) mod join_shapes;
 pub(crate) mod join_steps;
+pub(crate) mod plan;
 pub(crate) mod program_steps;
+mod report;
+pub(crate) mod rule;
 pub(crate) mod runtime_steps;
+pub(crate) mod step_id;
 pub(crate) mod steps;
 
 pub use explain::{explain, suggest};
-pub use join::{join, Joined, JoinedGroup, Reconciliation};
+pub use join::{join, DumpFigure, Joined, JoinedGroup, Reconciliation};
 pub use join_flags::{flags_in_force, FlagInForce};
 pub use join_shapes::{join_shapes, render_shapes, render_shapes_markdown, JoinedShapes};
-pub use steps::{next_steps, Step};
+pub use plan::next_steps;
+pub use report::{triage, Triage, TriageReport};
+pub use step_id::StepId;
+pub use steps::{Step, MAX_STEPS};

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{json, Value};
-use xpeak::oom::TriageReport;
+use xpeak::oom::OomText;
 
 /// Path, text and wanted values of each sample, in order of their names.
 pub fn samples() -> Vec<(PathBuf, String, Value)> {
@@ -55,7 +55,7 @@ fn found(key: &str, report: &Value) -> Value {
 }
 
 /// The first difference between what is wanted and what was read.
-pub fn difference(report: &TriageReport, want: &Value) -> Option<String> {
+pub fn difference(report: &OomText, want: &Value) -> Option<String> {
     if want["kind"] == "none" {
         return (!report.reports.is_empty()).then(|| format!("invented {:?}", report.reports));
     }
