@@ -1,11 +1,13 @@
-//! Out-of-memory text: in a log or an exception, out what it says, as data.
+//! What out-of-memory text says, as data. Nothing is invented: a value the text does not say is
+//! `None`.
+//!
+//! In: a log or an exception. Out: [`OomText`]. May use: `units`, `text`, and of `hlo` shapes and
+//! names; knows no program, and not what to do about a failure, which is `triage`'s.
 //!
 //! ```text
 //! bytes -> scan (lines that matter) -> lexer (wrappers off) -> section (blanks out)
 //!       -> families (one parser a message) -> assemble (repeats, scenario) -> OomText
 //! ```
-//! May use: `units`, `text`, `hlo`'s shapes and names. Nothing is invented: a value the text does
-//! not say is `None`. What to do about a failure is `triage`'s.
 
 mod assemble;
 mod blocks;

@@ -10,6 +10,7 @@ use strum::{Display, IntoStaticStr};
 
 /// What one piece of text says about memory.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct OomText {
     /// Failures in the order of the text, then what is no failure (usage lines, warnings).
     pub reports: Vec<OomReport>,
@@ -26,6 +27,7 @@ impl OomText {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
+#[non_exhaustive]
 pub enum Kind {
     /// TPU compiler, HBM.
     TpuCompileHbm,
@@ -101,6 +103,7 @@ impl Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
+#[non_exhaustive]
 pub enum Scenario {
     /// TensorCore and SparseCore share HBM badly.
     TcScImbalance,
@@ -141,6 +144,7 @@ impl Scenario {
 
 /// One failure (or one thing worth knowing) found in the text.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct OomReport {
     /// Which message it is.
     pub kind: Kind,
@@ -267,6 +271,7 @@ impl OomReport {
 
 /// One allocation the text lists.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Allocation {
     /// Size as printed.
     pub size_bytes: u64,
@@ -305,6 +310,7 @@ impl Allocation {
 /// Where a padding comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum PaddingFrom {
     /// The text says it.
     Text,
@@ -314,6 +320,7 @@ pub enum PaddingFrom {
 
 /// A line of the user's program.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[non_exhaustive]
 pub struct SourceLine {
     /// File as the text names it.
     pub file: String,
@@ -332,6 +339,7 @@ impl fmt::Display for SourceLine {
 
 /// Allocations that repeat: same shape, same operation but for numbers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct AllocationGroup {
     /// The operation with `*` for numbers that tell repeats apart, or the label's opcode.
     pub label: String,
@@ -349,6 +357,7 @@ pub struct AllocationGroup {
 
 /// Chunks of the BFC allocator, from its log.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct ChunkStats {
     /// Chunks in use by size, largest total first; at most 32.
     pub in_use: Vec<ChunkSize>,
@@ -370,6 +379,7 @@ pub struct ChunkStats {
 
 /// Chunks of one size.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct ChunkSize {
     /// Size of one.
     pub size_bytes: u64,
@@ -379,6 +389,7 @@ pub struct ChunkSize {
 
 /// Use of one memory space.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct SpaceUsage {
     /// The space's name, lower case.
     pub space: String,
@@ -390,6 +401,7 @@ pub struct SpaceUsage {
 
 /// A figure as a framework printed it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Figure {
     /// What it is.
     pub name: String,
@@ -405,6 +417,7 @@ pub struct Figure {
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
+#[non_exhaustive]
 pub enum WarningKind {
     /// A GPU allocator went on with less than it asked for.
     AllocatorRetry,
@@ -420,6 +433,7 @@ pub enum WarningKind {
 
 /// A warning that bears on memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Warning {
     /// What it is about.
     pub kind: WarningKind,
@@ -436,6 +450,7 @@ pub struct Warning {
 /// Which core's use of HBM is to blame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Bottleneck {
     /// The TensorCore: the program.
     Tensorcore,
@@ -447,6 +462,7 @@ pub enum Bottleneck {
 
 /// A chip guessed from the capacity in the text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct DeviceGuess {
     /// The chip, as `TPU v5e`.
     pub device: &'static str,
@@ -459,6 +475,7 @@ pub struct DeviceGuess {
 /// How sure a value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Certainty {
     /// It fits, and so may others.
     Guess,

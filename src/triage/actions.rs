@@ -4,10 +4,8 @@ use super::step_id::StepId;
 use super::steps::Action;
 
 const COMPILE_AGAIN: &str = "Compile again.";
-/// A check of a program that did not compile, where results stay the same.
+/// How to see that what did not compile does.
 pub(crate) const COMPILES: &str = "Compile again: a clean compile is enough.";
-/// The same where they do not.
-pub(crate) const COMPILES_AND_TRAINS: &str = "Compile again, then check the training metrics too.";
 const RUN_AGAIN: &str = "Run again.";
 
 /// Measured: a dump is written even when compilation runs out of memory.

@@ -9,6 +9,7 @@ pub use crate::findings::Safety;
 
 /// Something to change in a program.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Intervention {
     /// Its name in JSON and for `explain`.
     pub id: StepId,
@@ -32,6 +33,7 @@ pub struct Intervention {
 
 /// A compiler flag.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Flag {
     /// Name, without dashes.
     pub name: &'static str,
@@ -53,6 +55,7 @@ pub struct Flag {
 
 /// What a flag's suggested value did when it was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Outcome {
     /// A smaller peak.
     Saved,
@@ -66,6 +69,7 @@ pub enum Outcome {
 
 /// A word worth explaining, or a kind of finding.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Term {
     /// Name for `explain`.
     pub id: &'static str,
@@ -75,9 +79,11 @@ pub struct Term {
     pub text: &'static str,
 }
 
-const COMPILE_AGAIN: &str =
+/// How to see that a change worked that leaves results alone.
+pub(crate) const COMPILE_AGAIN: &str =
     "Compile again: the error is a compile-time check, so a clean compile is enough.";
-const COMPILE_AND_METRICS: &str = "Compile again, then check the training metrics too.";
+/// The same where results change.
+pub(crate) const COMPILE_AND_METRICS: &str = "Compile again, then check the training metrics too.";
 
 /// Interventions, in the order of the E1000 guide's table.
 pub const INTERVENTIONS: &[Intervention] = &[

@@ -19,6 +19,7 @@ use crate::report::{GroupEntry, SpaceReport};
 
 /// A text's failure with what a dump adds.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct Joined {
     /// File of the dump.
     pub path: String,
@@ -46,6 +47,7 @@ pub struct Joined {
 
 /// A group of buffers with its place in the code.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct JoinedGroup {
     /// The group.
     #[serde(flatten)]
@@ -58,6 +60,7 @@ pub struct JoinedGroup {
 
 /// The text's total against the dump's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Reconciliation {
     /// What the text says; null if it says nothing.
     pub text_bytes: Option<u64>,
@@ -71,6 +74,7 @@ pub struct Reconciliation {
 
 /// What of a program a text's total may count; compilers differ in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumIter, Serialize)]
+#[non_exhaustive]
 pub enum DumpFigure {
     /// Everything.
     #[strum(to_string = "every allocation of HBM")]
@@ -160,7 +164,7 @@ fn reconcile(report: &OomReport, module: &LoadedModule<'_>) -> Reconciliation {
         DumpFigure::ArenasAndArguments => arenas.saturating_add(arguments),
     };
     let text_bytes = report.used_bytes.or(report.total_bytes);
-    let fit = text_bytes.and_then(|t| DumpFigure::iter().find(|&f| close(bytes_of(f), t)));
+    let fit = text_bytes.and_then(|t| DumpFigure::iter().find(|&f| prints_as(bytes_of(f), t)));
     let dump_figure = fit.unwrap_or(DumpFigure::Allocated);
     Reconciliation {
         text_bytes,
@@ -168,17 +172,6 @@ fn reconcile(report: &OomReport, module: &LoadedModule<'_>) -> Reconciliation {
         dump_figure,
         agrees: fit.is_some(),
     }
-}
-
-/// Whether the two are the same but for the rounding of what was printed. Sums of printed parts
-/// can be off by one more unit of the last digit.
-fn close(exact: u64, printed: u64) -> bool {
-    let unit = match printed {
-        p if p >= 1 << 40 => (1u64 << 40) / 100,
-        p if p >= 1 << 30 => (1 << 30) / 100,
-        _ => (1 << 20) / 100,
-    };
-    prints_as(exact, printed) || exact.abs_diff(printed) <= unit
 }
 
 fn groups(space: &SpaceReport) -> Vec<JoinedGroup> {

@@ -4,7 +4,8 @@
 
 use std::cmp::Reverse;
 
-use super::actions::{COMPILES, COMPILES_AND_TRAINS};
+use super::actions::COMPILES;
+use super::catalogue::COMPILE_AND_METRICS;
 use super::failure::Failure;
 use super::join_flags::FlagInForce;
 use super::plan::steps_for;
@@ -61,7 +62,7 @@ fn of_finding(f: &Finding) -> Step {
     };
     let known = StepId::of_finding(f.kind).and_then(Action::intervention);
     let verify = match f.safety > Safety::ChangesSpeed {
-        true => COMPILES_AND_TRAINS,
+        true => COMPILE_AND_METRICS,
         false => COMPILES,
     };
     Step {

@@ -1,8 +1,14 @@
 //! What to do about a failure: scenarios and steps, the catalogue of interventions and flags, and a
 //! failure's text joined with the program it is about.
 //!
-//! In: what `oom` read, and a report of the program where there is one. Out: steps, a [`Joined`]
-//! failure. May use: `oom`, `report`, `findings`.
+//! In: what `oom` read, and a report of the program where there is one. Out: a [`TriageReport`], a
+//! [`Joined`] failure. May use: `oom`, `report`, `findings`.
+//!
+//! ```text
+//! OomReport ─┬─ Failure ─ plan (scenario -> rules) ─ rule (rules -> steps) ─ Triage
+//! program ───┘     │      rules: program_steps, runtime_steps; words: actions, catalogue
+//!                  └─ join (findings first) ─ Joined
+//! ```
 
 pub(crate) mod actions;
 pub mod catalogue;

@@ -11,6 +11,7 @@ const SCHEMA_VERSION: u32 = 1;
 
 /// What a text says about memory, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct TriageReport {
     /// Version of this structure; grows when a field changes its meaning.
     pub schema_version: u32,
@@ -20,6 +21,7 @@ pub struct TriageReport {
 
 /// One failure (or one thing worth knowing) with what to do about it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Triage {
     /// What the text says.
     #[serde(flatten)]

@@ -5,88 +5,52 @@ use strum::IntoStaticStr;
 
 use crate::findings::FindingKind;
 
-/// What a step is, by the name that it has in JSON.
+/// What a step is. What the catalogue or `actions` says of it stands there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
+#[allow(missing_docs)]
 pub enum StepId {
     // Interventions of the catalogue.
-    /// Remove debugging code.
     RemoveDebugPrint,
-    /// Shard over more mesh axes.
     Sharding,
-    /// Fewer examples at once.
     SmallerBatch,
-    /// The batch in parts.
     Microbatching,
-    /// Fewer bytes an element.
     Bfloat16,
-    /// Recompute activations.
     Checkpoint,
-    /// Donate arguments.
     Donation,
-    /// Other dimensions or another layout.
     Dimensions,
-    /// Keep state in host memory.
     HostOffload,
-    /// More memory.
     MoreChips,
     // Steps of a kind of their own.
-    /// Look at the largest buffer.
     Look,
-    /// Write a dump.
     Dump,
-    /// Read the dump with the text.
     ReadDump,
-    /// Let the compiler finish its report.
     FastExit,
-    /// The SparseCore's stack.
     SparsecoreStack,
-    /// How embedding tables are sharded.
     SparsecoreModSharding,
-    /// How much the SparseCore prefetches.
     SparsecorePrefetch,
-    /// Smaller blocks of a kernel.
     SmallerBlocks,
-    /// A higher limit of scoped VMEM.
     VmemLimit,
-    /// No kernel of the user's.
     NoKernel,
-    /// Register spills.
     Spills,
-    /// Arrays in scalar memory.
     SmemArguments,
-    /// See what is resident.
     LiveArrays,
-    /// Drop what is not needed.
     DropReferences,
-    /// Large, long-lived arrays first.
     AllocationOrder,
-    /// Free what is resident.
     Resident,
-    /// Smaller temporaries of a program.
     SmallerTemporaries,
-    /// Who else uses the device.
     OtherProcesses,
-    /// The allocator's largest chunks.
     Chunks,
-    /// Less must be in use.
     LessInUse,
-    /// The driver's allocator.
     CudaMallocAsync,
-    /// Host memory.
     HostMemory,
-    /// The limit of pinned host memory.
     PinnedHostLimit,
-    /// Arrays as the program expects them.
     Recompile,
-    /// A donation that was refused.
     DonationRefused,
-    /// A tensor that is whole between two shardings.
     SpmdRematerialization,
-    /// Arguments that alone do not fit.
     ArgumentsExceedLimit,
-    // Names of other tables.
+    // What other tables name.
     /// A compiler flag, by its name.
     Flag(&'static str),
     /// What a finding asks for.

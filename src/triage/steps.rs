@@ -12,6 +12,7 @@ pub const MAX_STEPS: usize = 7;
 
 /// One thing to do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Step {
     /// What it is.
     pub id: StepId,
