@@ -1,8 +1,7 @@
 //! The program as XLA wrote it: modules, instructions, shapes, shardings and buffer assignments, as
 //! frozen tables that borrow their text from the file; and the decoding that fills them.
 //!
-//! In: bytes of an HloProto or an HloModuleProto. Out: [`Program`]. May use: nothing but errors and
-//! units.
+//! In: bytes of an HloProto or an HloModuleProto. Out: [`Program`]. May use: nothing.
 //!
 //! What holds after decoding: every handle ([`InstructionId`], [`ComputationId`], [`BufferId`],
 //! [`AllocationId`]) that a table holds is in range for its program. References that the file

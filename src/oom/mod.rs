@@ -1,10 +1,12 @@
-//! Out-of-memory text: in a log or an exception, out what it says, as data.
+//! What out-of-memory text says, as data. Nothing is invented: a value the text does not say is
+//! `None`.
+//!
+//! In: a log or an exception. Out: [`TriageReport`]. May use: `hlo` for shapes; knows no program.
 //!
 //! ```text
 //! bytes -> scan (lines that matter) -> lexer (wrappers off) -> section (blanks out)
 //!       -> families (one parser each) -> assemble (repeats, scenario, advice) -> TriageReport
 //! ```
-//! Knows no HLO module. Nothing is invented: a value the text does not say is `None`.
 
 mod accounting;
 mod anchors;

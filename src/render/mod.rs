@@ -1,7 +1,7 @@
 //! Data → text: terminal, Markdown, HTML, CSV.
 //!
-//! In: reports, what-ifs, plans, triages. Out: text. May use: the data's types; computes nothing but
-//! layout.
+//! In: reports, what-ifs, plans, triages. Out: text. May use: the data's types of every room below;
+//! computes nothing but layout.
 
 pub(crate) mod csv;
 pub(crate) mod html;

@@ -2,7 +2,7 @@
 //! failure's text joined with the program it is about.
 //!
 //! In: what `oom` read, and a report of the program where there is one. Out: steps, a [`Joined`]
-//! failure. May use: `oom`, `report`, `findings`.
+//! failure. May use: `oom`, `report`, `findings`, `hlo`.
 
 pub mod catalogue;
 pub mod docs;

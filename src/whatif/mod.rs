@@ -1,8 +1,8 @@
 //! What a change would save, before paying for it: live ranges and sizes of the compiled program
 //! are edited, replayed, and packed again.
 //!
-//! In: a program and [`Edit`]s, findings for selectors. Out: predicted totals, plans, JAX code. May
-//! use: `findings` and everything below; knows no format.
+//! In: a program and [`Edit`]s, findings for selectors. Out: predicted totals, plans, JAX code.
+//! May use: every room below; knows no format.
 //!
 //! [`Base`] is made once per program and memory space; [`whatif`] applies edits to it.
 
