@@ -42,19 +42,6 @@ pub mod whatif;
 
 pub use error::{Diagnostic, Error, Result, Severity};
 
-#[allow(missing_docs, missing_debug_implementations, clippy::all)]
-pub mod proto {
-    //! Generated protobuf types; see `proto/README.md`.
-    pub mod xplane {
-        //! Profiler trace container.
-        include!(concat!(env!("OUT_DIR"), "/xpeak.xplane.rs"));
-    }
-    pub mod hlo {
-        //! XLA programs and buffer assignment.
-        include!(concat!(env!("OUT_DIR"), "/xpeak.hlo.rs"));
-    }
-}
-
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct ReadmeExamples;

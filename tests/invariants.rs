@@ -9,9 +9,9 @@ use prost::Message;
 use xpeak::hlo::{decode_program, HloContainer};
 use xpeak::memory::space_usage;
 use xpeak::peak::{buffer_groups, peak_snapshot, rank_by_opcode, Context};
-use xpeak::proto::hlo;
 use xpeak::report::SpaceAnalysis;
 use xpeak::source::FileBytes;
+use xpeak_protos::hlo;
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..Default::default() })]

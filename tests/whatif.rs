@@ -348,7 +348,7 @@ fn damage_does_no_harm() {
 /// A program of parameters `(name, element type, dimensions)`, the last two multiplied.
 fn product_of(parameters: &[(&str, i32, &[i64])]) -> Vec<u8> {
     use prost::Message;
-    use xpeak::proto::hlo::*;
+    use xpeak_protos::hlo::*;
     let shape = |element_type: i32, dimensions: &[i64]| ShapeProto {
         element_type,
         dimensions: dimensions.to_vec(),

@@ -5,6 +5,7 @@
 
 pub(crate) mod bytes;
 pub(crate) mod programs;
+pub(crate) mod schema;
 pub(crate) mod sniff;
 pub(crate) mod walk;
 pub(crate) mod xspace;

@@ -11,7 +11,8 @@ use super::sniff::FileKind;
 use super::walk::SourceFile;
 use super::xspace::{decode_xspace, XSpace};
 use crate::error::{Diagnostic, Error, Result, Severity};
-use crate::hlo::decode::wire::{fields, Value};
+use crate::hlo::decode::schema::{buffer_assignment, hlo, hlo_snapshot};
+use crate::hlo::decode::wire::{bytes_of, fields, Value};
 use crate::hlo::decode::HloContainer;
 use crate::source::Sources;
 
@@ -102,21 +103,19 @@ pub fn has_buffer_assignment(hlo: &[u8], container: HloContainer) -> bool {
     let proto = match container {
         HloContainer::Module => return false,
         HloContainer::Proto => Some(hlo),
-        HloContainer::Snapshot => fields(hlo)
-            .filter_map(std::result::Result::ok)
-            .find_map(|(n, v)| (n == 1).then(|| v.bytes()).flatten()),
+        HloContainer::Snapshot => bytes_of(hlo, hlo_snapshot::HLO),
     };
     proto.is_some_and(|p| {
         fields(p)
             .filter_map(std::result::Result::ok)
-            .any(|f| matches!(f, (3, Value::Bytes(b)) if has_allocation(b)))
+            .any(|f| matches!(f, (hlo::BUFFER_ASSIGNMENT, Value::Bytes(b)) if has_allocation(b)))
     })
 }
 
 fn has_allocation(assignment: &[u8]) -> bool {
     fields(assignment)
         .filter_map(std::result::Result::ok)
-        .any(|(n, _)| n == 3)
+        .any(|(n, _)| n == buffer_assignment::BUFFER_ALLOCATIONS)
 }
 
 impl Sources {

@@ -191,8 +191,8 @@ fn is_text(bytes: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proto::{hlo, xplane};
     use prost::Message;
+    use xpeak_protos::{hlo, xplane};
 
     fn module() -> hlo::HloModuleProto {
         hlo::HloModuleProto {
