@@ -17,7 +17,7 @@ use clap::Parser;
 
 use crate::error::Error;
 
-pub use args::Cli;
+use args::Cli;
 
 /// Runs the program with the process's arguments.
 pub fn main() -> ExitCode {
