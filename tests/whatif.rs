@@ -29,10 +29,7 @@ fn edits(line: &str) -> Vec<Edit> {
 }
 
 fn options(line: &str) -> WhatIfOptions<'static> {
-    WhatIfOptions {
-        edits: edits(line),
-        ..WhatIfOptions::default()
-    }
+    WhatIfOptions::new(edits(line))
 }
 
 /// `(base, edit, compiled, largest error in per cent)`: pairs that differ in one thing.
@@ -142,10 +139,8 @@ fn no_edit_changes_nothing() {
     for (name, bytes) in all() {
         let program = decode_program(&bytes, HloContainer::Proto).unwrap();
         for space in [0, 1, 5] {
-            let o = WhatIfOptions {
-                space: MemorySpace(space),
-                ..WhatIfOptions::default()
-            };
+            let mut o = WhatIfOptions::default();
+            o.space = MemorySpace(space);
             let Ok((w, chart)) = whatif(&program, &o) else {
                 continue;
             };
@@ -284,10 +279,7 @@ fn plans_for_programs_that_ran_out_of_memory_fit() {
         let bytes = corpus(name);
         let program = decode_program(&bytes, HloContainer::Proto).unwrap();
         let capacity_bytes = xpeak::units::parse_size("15.75G").unwrap();
-        let o = PlanOptions {
-            capacity_bytes,
-            ..PlanOptions::default()
-        };
+        let o = PlanOptions::new(capacity_bytes);
         let p = plan(&program, &o).unwrap();
         assert!(p.fits && !p.steps.is_empty(), "{p:?}");
         let last = &p.steps.last().unwrap().after;
@@ -310,16 +302,10 @@ fn plans_for_programs_that_ran_out_of_memory_fit() {
                 "{rest:?}"
             );
         }
-        let tiny = PlanOptions {
-            capacity_bytes: 1 << 20,
-            ..PlanOptions::default()
-        };
+        let tiny = PlanOptions::new(1 << 20);
         let p = plan(&program, &tiny).unwrap();
         assert!(!p.fits && p.floor_bytes > 1 << 20 && !p.otherwise.is_empty());
-        let big = PlanOptions {
-            capacity_bytes: 1 << 40,
-            ..PlanOptions::default()
-        };
+        let big = PlanOptions::new(1 << 40);
         assert!(plan(&program, &big).unwrap().steps.is_empty());
     }
 }

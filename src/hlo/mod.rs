@@ -24,6 +24,7 @@ pub use buffer::{
     AllocationKind, AssignedBuffer, BufferAllocation, BufferAssignment, HeapEvent, HeapEventKind,
     HeapTrace, LogicalBuffer, MemorySpace,
 };
+pub use decode::wire::{WireError, WireResult};
 pub use decode::{
     decode_program, decode_shape, decode_shape_leaf, decode_sharding, Attributes, CollectiveGroups,
     HloContainer,

@@ -9,6 +9,7 @@ use crate::triage::Step;
 
 /// What one piece of text says about memory.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct TriageReport {
     /// Version of this structure; grows when a field changes its meaning.
     pub schema_version: u32,
@@ -31,6 +32,7 @@ impl TriageReport {
 /// Which message it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Kind {
     /// TPU compiler, HBM.
     TpuCompileHbm,
@@ -111,6 +113,7 @@ impl Kind {
 /// What went wrong, as far as the text tells; decides the advice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Scenario {
     /// TensorCore and SparseCore share HBM badly.
     TcScImbalance,
@@ -166,6 +169,7 @@ impl Scenario {
 
 /// One failure (or one thing worth knowing) found in the text.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct OomReport {
     /// Which message it is.
     pub kind: Kind,
@@ -323,6 +327,7 @@ impl OomReport {
 
 /// One allocation the text lists.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Allocation {
     /// Size as printed.
     pub size_bytes: u64,
@@ -360,6 +365,7 @@ impl Allocation {
 
 /// A line of the user's program.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[non_exhaustive]
 pub struct SourceLine {
     /// File as the text names it.
     pub file: String,
@@ -369,6 +375,7 @@ pub struct SourceLine {
 
 /// Allocations that repeat: same shape, same operation but for numbers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct AllocationGroup {
     /// The operation with numbers replaced by `N`, or the label's opcode.
     pub label: String,
@@ -386,6 +393,7 @@ pub struct AllocationGroup {
 
 /// Chunks of the BFC allocator, from its log.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct ChunkStats {
     /// Chunks in use by size, largest total first; at most 32.
     pub in_use: Vec<ChunkSize>,
@@ -407,6 +415,7 @@ pub struct ChunkStats {
 
 /// Chunks of one size.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct ChunkSize {
     /// Size of one.
     pub size_bytes: u64,
@@ -416,6 +425,7 @@ pub struct ChunkSize {
 
 /// Use of one memory space.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct SpaceUsage {
     /// The space's name, lower case.
     pub space: String,
@@ -427,6 +437,7 @@ pub struct SpaceUsage {
 
 /// A figure as a framework printed it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Figure {
     /// What it is.
     pub name: String,
@@ -438,6 +449,7 @@ pub struct Figure {
 
 /// A warning that bears on memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Warning {
     /// `rematerialization`, `donation`, `spmd_rematerialization`, `arguments_exceed_limit`,
     /// `allocator_retry`.
@@ -454,6 +466,7 @@ pub struct Warning {
 
 /// A chip guessed from the capacity in the text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct DeviceGuess {
     /// The chip, as `TPU v5e`.
     pub device: &'static str,

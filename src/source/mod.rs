@@ -22,6 +22,7 @@ use crate::error::{Diagnostic, Result, Severity};
 
 /// Every file that some paths lead to, opened and recognised.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Sources {
     /// The files, by command-line order of the path, then by path.
     pub files: Vec<SourceFile>,

@@ -18,6 +18,7 @@ use crate::source::Sources;
 
 /// Which programs the user wants.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Select {
     /// Run of a log directory; `None` = the newest.
     pub run: Option<String>,
@@ -28,6 +29,7 @@ pub struct Select {
 /// What kind of source a program came from, in the words of the JSON contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum SourceKind {
     /// One profile file.
     Xplane,
@@ -43,6 +45,7 @@ pub enum SourceKind {
 
 /// Where programs came from.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[non_exhaustive]
 pub struct SourceLabel {
     /// Path of the file.
     pub path: String,
@@ -56,6 +59,7 @@ pub struct SourceLabel {
 
 /// A program that has been found and not yet decoded.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ProgramSource<'s> {
     /// Where it is.
     pub label: SourceLabel,

@@ -4,6 +4,7 @@ use crate::hlo::decode::wire::{fields_of_truncated, Value};
 
 /// What a file's content is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FileKind {
     /// A profile of one host.
     XSpace,

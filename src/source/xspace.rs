@@ -7,6 +7,7 @@ use crate::hlo::decode::wire::{fields, fields_of_truncated, text, Value, WireErr
 
 /// What an XSpace holds, as far as memory analysis goes.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct XSpace<'a> {
     /// Programs of the metadata plane, in file order.
     pub programs: Vec<XProgram<'a>>,
@@ -26,6 +27,7 @@ pub struct XSpace<'a> {
 
 /// One program in a profile.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct XProgram<'a> {
     /// Name without the program id, `jit_step`.
     pub name: &'a str,
@@ -37,6 +39,7 @@ pub struct XProgram<'a> {
 
 /// One plane.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct XPlaneInfo<'a> {
     /// `/device:TPU:0`, `/host:CPU`.
     pub name: &'a str,

@@ -8,6 +8,7 @@ pub use crate::findings::Safety;
 
 /// Something to change in a program.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Intervention {
     /// Name in JSON and for `explain`.
     pub id: &'static str,
@@ -31,6 +32,7 @@ pub struct Intervention {
 
 /// A compiler flag.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Flag {
     /// Name, without dashes.
     pub name: &'static str,
@@ -52,6 +54,7 @@ pub struct Flag {
 
 /// What a flag's suggested value did when it was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Outcome {
     /// A smaller peak.
     Saved,
@@ -65,6 +68,7 @@ pub enum Outcome {
 
 /// A word worth explaining, or a kind of finding.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Term {
     /// Name for `explain`.
     pub id: &'static str,

@@ -17,6 +17,7 @@ use crate::report::{GroupEntry, SpaceReport};
 
 /// A text's failure with what a dump adds.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct Joined {
     /// File of the dump.
     pub path: String,
@@ -44,6 +45,7 @@ pub struct Joined {
 
 /// A group of buffers with its place in the code.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct JoinedGroup {
     /// The group.
     #[serde(flatten)]
@@ -56,6 +58,7 @@ pub struct JoinedGroup {
 
 /// The text's total against the dump's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Reconciliation {
     /// What the text says; null if it says nothing.
     pub text_bytes: Option<u64>,

@@ -6,6 +6,7 @@ use super::catalogue::{Outcome, FLAGS};
 
 /// A flag of the catalogue and its value in the dump's flag file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct FlagInForce {
     /// Name, without dashes.
     pub name: &'static str,

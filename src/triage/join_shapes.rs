@@ -19,6 +19,7 @@ const ARRAYS: usize = 8;
 
 /// What shapes alone add to a failure.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct JoinedShapes {
     /// File of the dump.
     pub path: String,

@@ -16,6 +16,7 @@ pub const MAX_STEPS: usize = 7;
 
 /// One thing to do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Step {
     /// Id of an intervention or flag, or of a step of its own kind.
     pub id: String,

@@ -9,6 +9,7 @@ use crate::hlo::ElementType;
 
 /// One change to simulate.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Edit {
     /// Arguments give their memory to outputs.
     Donate {

@@ -28,7 +28,8 @@ pub(crate) mod sharding_code;
 pub(crate) mod split;
 
 pub use apply::{apply, Applied, EditNote};
-pub use base::{Arena, Base, Block, Slot};
+pub use base::Base;
+pub(crate) use base::{Block, Slot};
 pub use candidates::safety_of;
 pub use code::{how_to_verify, jax_code};
 pub use confidence::Confidence;
@@ -36,4 +37,4 @@ pub use edit::{Edit, Ways};
 pub use plan::{plan, plan_with, Plan, PlanOptions, PlanStep};
 pub use predict::{measure, timeline, LargeBuffer, Outcome};
 pub use run::{whatif, whatif_with, SpaceName, WhatIf, WhatIfChart, WhatIfOptions};
-pub use scenario::{EditedArena, Scenario};
+pub use scenario::Scenario;

@@ -11,6 +11,7 @@ use crate::hlo::{transposed_iota, AxisRef, HloInstruction, Mesh, Opcode};
 
 /// The less common fields of one instruction. Damaged fields read as absent.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Attributes<'a> {
     /// Of a custom call: its target.
     pub custom_call_target: &'a str,
@@ -42,6 +43,7 @@ pub struct Attributes<'a> {
 
 /// Device groups of a collective, as written.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum CollectiveGroups {
     /// No groups given: all devices form one.
     #[default]

@@ -10,6 +10,7 @@ use crate::hlo::{BufferId, Program, Shape};
 
 /// Which message a program's bytes are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum HloContainer {
     /// HloProto: a module, perhaps with buffer assignment.
     Proto,

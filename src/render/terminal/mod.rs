@@ -16,6 +16,7 @@ use crate::units;
 
 /// How the terminal report is set.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct TerminalOptions {
     /// Columns to fill.
     pub width: usize,
