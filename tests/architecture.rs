@@ -1,5 +1,6 @@
 //! The house keeps its order: no circle of files, arrows between rooms only downwards, and at each
 //! room's door what comes in, what goes out and what it may use.
+#![allow(clippy::unwrap_used)]
 
 mod structure;
 

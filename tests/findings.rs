@@ -507,7 +507,7 @@ fn origins_need_no_names() {
                 }
             }
         }
-        let with = look(&bytes, None, |ctx, graph| origins(ctx, graph));
+        let with = look(&bytes, None, origins);
         let without = look(&proto.encode_to_vec(), None, |ctx, graph| {
             origins(ctx, graph)
         });

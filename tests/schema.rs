@@ -1,4 +1,5 @@
 //! The build's reading of the schemas is the compiler's.
+#![allow(clippy::unwrap_used)]
 
 #[allow(dead_code)]
 #[path = "../build.rs"]

@@ -10,7 +10,6 @@ use crate::units;
 
 /// How the Markdown report is set.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct MarkdownOptions {
     /// Rows of each ranking.
     pub top: usize,

@@ -21,4 +21,4 @@ pub use joined_text::{render_joined, render_joined_markdown};
 pub use markdown::{render_markdown, table, MarkdownOptions};
 pub use table::{clean, cut, elide, Align, Cell, Column, Table};
 pub use tables::tables;
-pub use terminal::Style;
+pub use terminal::{render_terminal, Style, TerminalOptions};

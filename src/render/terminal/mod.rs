@@ -16,7 +16,6 @@ use crate::units;
 
 /// How the terminal report is set.
 #[derive(Debug, Clone, Copy)]
-#[non_exhaustive]
 pub struct TerminalOptions {
     /// Columns to fill.
     pub width: usize,
