@@ -8,7 +8,7 @@ mod programs;
 
 use std::hint::black_box;
 
-use xpeak::hlo::{decode_program, HloContainer, MemorySpace};
+use xpeak::hlo::{decode_program, HloContainer};
 use xpeak::whatif::{plan, whatif, Edit, PlanOptions, WhatIfOptions};
 
 fn main() {
@@ -32,22 +32,14 @@ const EDITS: [&str; 10] = [
 
 fn planned(bytes: &[u8]) {
     let program = decode_program(bytes, HloContainer::Proto).unwrap();
-    let options = PlanOptions {
-        space: MemorySpace::HBM,
-        capacity_bytes: 64 << 20,
-        ..PlanOptions::default()
-    };
+    let options = PlanOptions::new(64 << 20);
     black_box(plan(&program, &options).unwrap());
 }
 
 fn edited(bytes: &[u8], line: &str) {
     let program = decode_program(bytes, HloContainer::Proto).unwrap();
     let words: Vec<&str> = line.split(' ').collect();
-    let options = WhatIfOptions {
-        space: MemorySpace::HBM,
-        edits: Edit::parse_words(&words).unwrap(),
-        ..WhatIfOptions::default()
-    };
+    let options = WhatIfOptions::new(Edit::parse_words(&words).unwrap());
     // An edit that finds nothing to change is an answer too.
     drop(black_box(whatif(&program, &options)));
 }

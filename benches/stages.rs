@@ -11,10 +11,10 @@ use divan::counter::BytesCount;
 use prost::Message;
 use xpeak::hlo::MemorySpace;
 use xpeak::hlo::{decode_program, HloContainer};
-use xpeak::proto::{hlo, xplane};
 use xpeak::report::{space_report, SpaceAnalysis};
 use xpeak::source::decode_xspace;
 use xpeak::source::FileBytes;
+use xpeak_protos::{hlo, xplane};
 
 fn main() {
     divan::main();

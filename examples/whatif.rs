@@ -16,10 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let program = decode_program(&bytes, HloContainer::Proto).map_err(|e| e.field())?;
     if let [fit, size] = edits {
         if fit == "--fit" {
-            let options = PlanOptions {
-                capacity_bytes: xpeak::units::parse_size(size).ok_or("not a size")?,
-                ..PlanOptions::default()
-            };
+            let options = PlanOptions::new(xpeak::units::parse_size(size).ok_or("not a size")?);
             let plan = plan(&program, &options)?;
             match json {
                 Some(_) => println!("{}", serde_json::to_string_pretty(&plan)?),
@@ -28,10 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             return Ok(());
         }
     }
-    let options = WhatIfOptions {
-        edits: Edit::parse_words(edits)?,
-        ..WhatIfOptions::default()
-    };
+    let options = WhatIfOptions::new(Edit::parse_words(edits)?);
     let (result, _) = whatif(&program, &options)?;
     match json {
         Some(_) => println!("{}", serde_json::to_string_pretty(&result)?),

@@ -2,6 +2,7 @@
 
 /// What is known of the device a program was compiled for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Device {
     /// Name as the profile gives it, `TPU v6 lite`.
     pub kind: Option<String>,

@@ -152,6 +152,7 @@ impl fmt::Display for Severity {
 
 /// Something noticed about the input that did not stop the work.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
 pub struct Diagnostic {
     /// How much it matters.
     pub severity: Severity,

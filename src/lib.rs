@@ -6,17 +6,79 @@
 //! text ── oom ────────────────────────────────────────────────────────────────────── triage ──┘
 //! ```
 //!
-//! ```
-//! use xpeak::{report, source::Sources};
+//! A [report] answers what is there; [findings] say what is wasted; [whatif] predicts what a change
+//! saves; [triage] reads the error instead.
 //!
-//! let sources = Sources::open(&["samples/lm_v6e".into()])?;
-//! let options = report::Options::default();
-//! let report = report::load(&sources, &options)?.report(&options);
+//! ```
+//! use xpeak::findings::FindingKind;
+//! use xpeak::hlo::MemorySpace;
+//! use xpeak::report::{self, Options};
+//! use xpeak::source::Sources;
+//! use xpeak::units::bytes;
+//! use xpeak::whatif::{plan_with, whatif_with, Base, Edit, PlanOptions, WhatIfOptions};
+//!
+//! // A profile's log directory, a dump, or single files; recognised by content.
+//! let sources = Sources::open(&["samples/lm_v5e_oom".into()])?;
+//! let options = Options::default();
+//! let loaded = report::load(&sources, &options)?;
+//!
+//! // What fills memory at the peak. Every byte of it belongs to a row.
+//! let report = loaded.report(&options);
 //! let hbm = &report.modules[0].memory_spaces[0];
-//! let sum: u64 = hbm.buffers.iter().map(|b| b.counted_bytes).sum();
-//! assert_eq!(sum, hbm.peak_bytes);
+//! let counted: u64 = hbm.buffers.iter().map(|b| b.counted_bytes).sum();
+//! assert_eq!(counted, hbm.peak_bytes);
+//! let largest = &hbm.buffers[0];
+//! assert_eq!(bytes(largest.counted_bytes), "8.00 GiB");
+//!
+//! // What is wasted, and what to do about it.
+//! let mut findings = hbm.findings.iter();
+//! let kept = findings.find(|f| f.kind == FindingKind::SavedActivations);
+//! assert!(kept.is_some_and(|f| f.action.contains("jax.checkpoint")));
+//!
+//! // What a change would save: live ranges edited, replayed, packed again.
+//! let program = &loaded.modules[0].program;
+//! let base = Base::new(program, MemorySpace::HBM)?;
+//! let edits = Edit::parse_words(&["--donate", "all"])?;
+//! let (result, _) = whatif_with(&base, &WhatIfOptions::new(edits))?;
+//! assert!(result.after.allocated_bytes < result.before.allocated_bytes);
+//!
+//! // What would make the program fit, the harmless steps first.
+//! let plan = plan_with(&base, &PlanOptions::new(15 << 30))?;
+//! assert!(plan.fits);
+//! for step in &plan.steps {
+//!     println!("{} saves {}", step.edit, bytes(step.saving_bytes));
+//! }
+//!
+//! // Any of it as text, or as JSON: the data types are serialisable.
+//! print!("{}", xpeak::render::whatif_text::plan(&plan));
 //! # Ok::<(), xpeak::Error>(())
 //! ```
+//!
+//! The text of an error needs no program:
+//!
+//! ```
+//! let log = "RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. \
+//!            Used 28.68G of 15.75G hbm. Exceeded hbm capacity by 12.93G.";
+//! let read = xpeak::oom::triage_str(log);
+//! assert_eq!(read.reports[0].limit_bytes, xpeak::units::parse_size("15.75G"));
+//! ```
+//!
+//! # Features
+//!
+//! | feature | default | adds | costs |
+//! |---|---|---|---|
+//! | `cli` | yes | `cli`, the `xpeak` command | clap |
+//! | `charts` | yes | `chart`, PNG and SVG pictures | plotters, tiny-skia, a font |
+//!
+//! Each works without the other; `default-features = false` leaves the analyses and the text formats.
+//!
+//! # What holds
+//!
+//! Nothing panics on any input: damage is an [`Error`], or a [`Diagnostic`] where the rest can be
+//! used. Handles such as [`hlo::InstructionId`] come from a program and index its tables; they are
+//! of no use with another. Structs and enums that may grow are `#[non_exhaustive]`; start options
+//! from `new` or `default` and set fields. Lists are in one total order, whatever the machine.
+#![deny(unnameable_types)]
 
 #[cfg(feature = "charts")]
 pub mod chart;
@@ -41,19 +103,6 @@ pub mod units;
 pub mod whatif;
 
 pub use error::{Diagnostic, Error, Result, Severity};
-
-#[allow(missing_docs, missing_debug_implementations, clippy::all)]
-pub mod proto {
-    //! Generated protobuf types; see `proto/README.md`.
-    pub mod xplane {
-        //! Profiler trace container.
-        include!(concat!(env!("OUT_DIR"), "/xpeak.xplane.rs"));
-    }
-    pub mod hlo {
-        //! XLA programs and buffer assignment.
-        include!(concat!(env!("OUT_DIR"), "/xpeak.hlo.rs"));
-    }
-}
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

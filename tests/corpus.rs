@@ -48,11 +48,7 @@ fn predictions_are_no_worse_than_recorded() {
         let program = decode_program(&bytes, HloContainer::Proto).unwrap();
         assert!(Base::new(&program, MemorySpace::HBM).is_ok(), "{}", p.pair);
         let words: Vec<&str> = p.edit.split_whitespace().collect();
-        let options = WhatIfOptions {
-            space: MemorySpace::HBM,
-            edits: Edit::parse_words(&words).unwrap(),
-            ..WhatIfOptions::default()
-        };
+        let options = WhatIfOptions::new(Edit::parse_words(&words).unwrap());
         let error = match whatif(&program, &options) {
             Ok((w, _)) => {
                 let truth = p.edited_allocated as f64;

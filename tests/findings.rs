@@ -495,7 +495,7 @@ fn origins_need_no_names() {
     use xpeak::training::Certainty;
     for name in ["lm_v6e", "lm_v5e_whole_embedding", "mlp_scan_v4"] {
         let bytes = sample(name);
-        let mut proto = xpeak::proto::hlo::HloProto::decode(&bytes[..]).unwrap();
+        let mut proto = xpeak_protos::hlo::HloProto::decode(&bytes[..]).unwrap();
         let module = proto.hlo_module.as_mut().unwrap();
         let entry = module.entry_computation_id;
         for c in module.computations.iter_mut().filter(|c| c.id == entry) {
@@ -507,7 +507,7 @@ fn origins_need_no_names() {
                 }
             }
         }
-        let with = look(&bytes, None, |ctx, graph| origins(ctx, graph));
+        let with = look(&bytes, None, origins);
         let without = look(&proto.encode_to_vec(), None, |ctx, graph| {
             origins(ctx, graph)
         });

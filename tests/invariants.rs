@@ -9,9 +9,9 @@ use prost::Message;
 use xpeak::hlo::{decode_program, HloContainer};
 use xpeak::memory::space_usage;
 use xpeak::peak::{buffer_groups, peak_snapshot, rank_by_opcode, Context};
-use xpeak::proto::hlo;
 use xpeak::report::SpaceAnalysis;
 use xpeak::source::FileBytes;
+use xpeak_protos::hlo;
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..Default::default() })]
@@ -83,20 +83,13 @@ fn agree(bytes: &[u8]) {
         .flat_map(|c| &c.instructions)
         .collect();
     assert_eq!(ours.module.instructions.len(), instructions.len());
-    for (i, (a, b)) in ours
-        .module
-        .instructions
-        .iter()
-        .zip(&instructions)
-        .enumerate()
-    {
+    for ((id, a), b) in ours.module.with_ids().zip(&instructions) {
         assert_eq!(a.name.as_bytes(), b.name);
         assert_eq!(a.opcode_name().as_bytes(), b.opcode);
         assert_eq!(a.wire_id, b.id);
         let meta = b.metadata.clone().unwrap_or_default();
         assert_eq!(a.op_name.as_bytes(), meta.op_name);
         assert_eq!(a.stack_frame_id as i32, meta.stack_frame_id);
-        let id = xpeak::hlo::InstructionId(i as u32);
         let operands: Vec<i64> = ours
             .module
             .operands(id)

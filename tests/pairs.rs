@@ -9,7 +9,6 @@ mod common;
 use std::fmt::Write;
 use std::path::Path;
 
-use xpeak::hlo::MemorySpace;
 use xpeak::hlo::{decode_program, HloContainer};
 use xpeak::whatif::{whatif, Edit, WhatIfOptions};
 
@@ -37,11 +36,7 @@ fn predictions_are_as_recorded() {
         };
         let program = decode_program(&bytes, HloContainer::Proto).unwrap();
         let words: Vec<&str> = p.edit.split_whitespace().collect();
-        let options = WhatIfOptions {
-            space: MemorySpace::HBM,
-            edits: Edit::parse_words(&words).unwrap(),
-            ..WhatIfOptions::default()
-        };
+        let options = WhatIfOptions::new(Edit::parse_words(&words).unwrap());
         let (w, _) = whatif(&program, &options).unwrap();
         assert_eq!(w.before.allocated_bytes, p.base_allocated, "{}", p.pair);
         let ours = w.after.allocated_bytes;

@@ -19,20 +19,14 @@ fn edits(line: &str) -> Vec<Edit> {
 }
 
 fn options(line: &str) -> WhatIfOptions<'static> {
-    WhatIfOptions {
-        edits: edits(line),
-        ..WhatIfOptions::default()
-    }
+    WhatIfOptions::new(edits(line))
 }
 
 /// The plan of a program for so many bytes.
 fn plan_of(name: &str, capacity_bytes: u64) -> Plan {
     let bytes = common::read(name);
     let program = decode_program(&bytes, HloContainer::Proto).unwrap();
-    let o = PlanOptions {
-        capacity_bytes,
-        ..PlanOptions::default()
-    };
+    let o = PlanOptions::new(capacity_bytes);
     plan(&program, &o).unwrap()
 }
 
@@ -90,10 +84,8 @@ fn a_finding_s_sharding_saves_no_more_than_the_finding_says() {
             for n in 1..=count {
                 for ways in [2, 4] {
                     let edit = format!("--shard {}:{n}={ways}", kind.name());
-                    let o = WhatIfOptions {
-                        findings: &space.findings,
-                        ..options(&edit)
-                    };
+                    let mut o = options(&edit);
+                    o.findings = &space.findings;
                     if let Ok((w, _)) = whatif_with(&base, &o) {
                         check(&edit, &w.before, &w.after);
                         tried += 1;
@@ -101,11 +93,8 @@ fn a_finding_s_sharding_saves_no_more_than_the_finding_says() {
                 }
             }
         }
-        let o = PlanOptions {
-            capacity_bytes: base.usage.allocated_bytes / 5 * 4,
-            findings: &space.findings,
-            ..PlanOptions::default()
-        };
+        let mut o = PlanOptions::new(base.usage.allocated_bytes / 5 * 4);
+        o.findings = &space.findings;
         let p = plan_with(&base, &o).unwrap();
         let mut before = &p.before;
         for s in &p.steps {
@@ -148,11 +137,8 @@ fn what_cannot_be_is_refused() {
         assert_eq!(e.exit_code(), 2, "{line}: {e}");
         assert!(e.to_string().contains(says), "{line}: {e}");
         assert!(e.hint().is_some());
-        let all = PlanOptions {
-            capacity_bytes: 1 << 30,
-            reserve_bytes: Some(1 << 30),
-            ..PlanOptions::default()
-        };
+        let mut all = PlanOptions::new(1 << 30);
+        all.reserve_bytes = Some(1 << 30);
         assert_eq!(plan(&program, &all).unwrap_err().exit_code(), 2);
     }
 }
@@ -170,10 +156,8 @@ fn axes_are_those_of_the_meshes_given() {
         ..Mesh::default()
     }];
     let with = |line: &str| {
-        let o = WhatIfOptions {
-            meshes: &meshes,
-            ..options(line)
-        };
+        let mut o = options(line);
+        o.meshes = &meshes;
         whatif(&program, &o)
     };
     let by_axis = with("--shard params=data").unwrap().0;
@@ -217,10 +201,7 @@ fn every_plan_is_sound() {
         let Ok(base) = Base::new(&program, MemorySpace::HBM) else {
             continue;
         };
-        let o = PlanOptions {
-            capacity_bytes: base.usage.allocated_bytes / 3 + 1,
-            ..PlanOptions::default()
-        };
+        let o = PlanOptions::new(base.usage.allocated_bytes / 3 + 1);
         let p = plan_with(&base, &o).unwrap();
         assert!(
             p.steps.windows(2).all(|s| s[0].safety <= s[1].safety),

@@ -5,7 +5,7 @@ mod hlo_builder;
 
 use hlo_builder::*;
 use prost::Message;
-use xpeak::proto::hlo::{
+use xpeak_protos::hlo::{
     CollectiveDeviceListProto, HloComputationProto, HloInstructionProto, HloModuleProto, HloProto,
     IotaReplicaGroupListProto, ReplicaGroup, ShapeProto, SourceTarget,
 };

@@ -143,9 +143,9 @@ fn unsharded_logits_are_found_and_come_first() {
         assert!(first.action.contains("'fsdp'") && first.action.contains("'tp'"));
         assert_eq!(s.summary.rows[0].distinct_copies, 1);
         // Their cut halves, by rows of the mesh: the offset is a table's entry by device.
-        for (k, i) in s.program.module.instructions.iter().enumerate() {
+        for (id, i) in s.program.module.with_ids() {
             if i.name == "exponential_reduce_fusion" {
-                let i = InstructionId(k as u32);
+                let i = id;
                 let r = s.replication;
                 let id = r.classes_of(&s.program.module, i, &[1]);
                 assert_eq!(r.axes(id).as_deref(), Some("`tp`"));
@@ -178,8 +178,7 @@ fn an_unsharded_embedding_is_found_with_its_gradient_and_moments() {
         }
         // The gradient is not alive at the peak: look for it in the program.
         let m = &s.program.module;
-        let gradient = m.instructions.iter().enumerate().any(|(k, i)| {
-            let id = InstructionId(k as u32);
+        let gradient = m.with_ids().any(|(id, i)| {
             i.op_name.contains("transpose(jvp")
                 && m.shape(id).dimensions == [32000, 2048]
                 && classes_of(s, id) == 1
@@ -204,19 +203,15 @@ fn replicated_weights_gradients_and_outputs_are_found() {
             assert!(unsharded("result of `jit(train_step)/sub`"));
             // Gradients: summed over all devices, so equal on them.
             let m = &s.program.module;
-            let gradient = m.instructions.iter().enumerate().any(|(k, i)| {
-                let id = InstructionId(k as u32);
+            let gradient = m.with_ids().any(|(id, i)| {
                 i.opcode.synchronous() == Opcode::AllReduce
                     && m.shape(id).element_count() >= 1024 * 4096
                     && classes_of(s, id) == 1
             });
             let in_tuple = m
-                .instructions
-                .iter()
-                .enumerate()
+                .with_ids()
                 .filter(|(_, i)| i.opcode == Opcode::AllReduce)
-                .any(|(k, _)| {
-                    let id = InstructionId(k as u32);
+                .any(|(id, _)| {
                     let c = s.replication.classes_of(m, id, &[0]);
                     s.replication.classes().count(c) == 1
                 });
@@ -263,11 +258,10 @@ fn activations_are_replicated_over_tp_exactly_where_they_are() {
             let m = &s.program.module;
             let mut whole = 0;
             let mut cut = 0;
-            for (k, i) in m.instructions.iter().enumerate() {
+            for (id, i) in m.with_ids() {
                 if !(i.opcode == Opcode::While && i.op_name == "jit(train_step)/jvp()/while") {
                     continue;
                 }
-                let id = InstructionId(k as u32);
                 for (n, leaf) in m.shape(id).tuple.iter().enumerate() {
                     let r = s.replication;
                     let axes = r.axes(r.classes_of(m, id, &[n as i64]));

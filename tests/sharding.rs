@@ -4,9 +4,9 @@
 use prost::Message;
 use xpeak::hlo::decode_sharding;
 use xpeak::hlo::Sharding;
-use xpeak::proto::hlo::mesh_proto::{IotaTransform, MeshAxis};
-use xpeak::proto::hlo::named_sharding_proto::DimensionSharding;
-use xpeak::proto::hlo::{AxisRefProto, MeshProto, NamedShardingProto, OpSharding};
+use xpeak_protos::hlo::mesh_proto::{IotaTransform, MeshAxis};
+use xpeak_protos::hlo::named_sharding_proto::DimensionSharding;
+use xpeak_protos::hlo::{AxisRefProto, MeshProto, NamedShardingProto, OpSharding};
 
 fn read(s: &OpSharding) -> Sharding {
     decode_sharding(&s.encode_to_vec()).unwrap()
@@ -127,7 +127,7 @@ fn named(mesh: MeshProto, dims: Vec<DimensionSharding>) -> OpSharding {
 fn named_shardings_print_as_xla_prints_them() {
     let part = AxisRefProto {
         mesh_axis_index: 1,
-        sub_axis_info: Some(xpeak::proto::hlo::axis_ref_proto::SubAxis {
+        sub_axis_info: Some(xpeak_protos::hlo::axis_ref_proto::SubAxis {
             pre_size: 1,
             size: 2,
         }),

@@ -2,7 +2,7 @@
 #![allow(dead_code, clippy::unwrap_used)]
 
 use prost::Message;
-use xpeak::proto::hlo::{
+use xpeak_protos::hlo::{
     buffer_allocation_proto, heap_simulator_trace, logical_buffer_proto, BufferAllocationProto,
     BufferAssignmentProto, HeapSimulatorTrace, HloComputationProto, HloInstructionProto,
     HloModuleProto, HloProto, LayoutProto, LogicalBufferProto, OpMetadata, ShapeProto,

@@ -8,6 +8,7 @@ pub const MAX_COLUMNS: usize = 1400;
 
 /// Everything that the charts of one memory space show. All sizes in bytes.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct ChartData {
     /// What the pictures are headed with.
     pub title: ChartTitle,
@@ -37,6 +38,7 @@ pub struct ChartData {
 
 /// Words at the head of a picture.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ChartTitle {
     /// Module name.
     pub module: String,
@@ -50,6 +52,7 @@ pub struct ChartTitle {
 
 /// Memory of one space over program order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Timeline {
     /// Number of program points.
     pub point_count: u32,
@@ -63,6 +66,7 @@ pub struct Timeline {
 
 /// Extremes over a stretch of program points.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TimelineColumn {
     /// First program point.
     pub start: u32,
@@ -78,6 +82,7 @@ pub struct TimelineColumn {
 
 /// Buffers at the peak that are alike.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ChartGroup {
     /// What they are: op name, argument name.
     pub label: String,
@@ -95,6 +100,7 @@ pub struct ChartGroup {
 
 /// One arena of temporaries: addresses over program order.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct MemoryMap {
     /// Size of the arena.
     pub arena_bytes: u64,
@@ -114,6 +120,7 @@ pub struct MemoryMap {
 
 /// A buffer's place and life.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MapBlock {
     /// First program point at which it is alive.
     pub start: u32,
@@ -131,6 +138,7 @@ pub struct MapBlock {
 
 /// How full each cell of a coarse grid over an arena is.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Coverage {
     /// Cells along program order.
     pub columns: usize,
@@ -142,6 +150,7 @@ pub struct Coverage {
 
 /// A named scope with what is inside it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Scope {
     /// Its name.
     pub name: String,
@@ -157,6 +166,7 @@ pub struct Scope {
 
 /// A tensor or group of them, and how devices hold it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ShardingRow {
     /// What it is.
     pub label: String,
@@ -172,6 +182,7 @@ pub struct ShardingRow {
 
 /// A program before and after a change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WhatIfData {
     /// What the program is called before the change.
     pub before_label: String,

@@ -1,6 +1,10 @@
-//! Pictures of a memory space's peak, as PNG or SVG, from the same drawing code. In:
-//! [`ChartData`]. Out: a file's bytes. The font ships inside, and nothing but the data decides
-//! what a picture looks like: the same data gives the same bytes.
+//! Pictures of a memory space's peak, as PNG or SVG, from the same drawing code.
+//!
+//! In: [`ChartData`]. Out: a file's bytes. May use: the data's types of every room below;
+//! computes nothing but layout.
+//!
+//! The font ships inside, and nothing but the data decides what a picture looks like: the same data
+//! gives the same bytes.
 
 mod bars;
 mod breakdown;

@@ -1,5 +1,6 @@
-//! The command line: arguments in, library calls, bytes out. The only part that prints, writes
-//! files and ends the process.
+//! The command line: the only part that prints, writes files and ends the process.
+//!
+//! In: arguments. Out: bytes and an exit code. May use: every room.
 
 mod args;
 mod output;
@@ -16,7 +17,7 @@ use clap::Parser;
 
 use crate::error::Error;
 
-pub use args::Cli;
+use args::Cli;
 
 /// Runs the program with the process's arguments.
 pub fn main() -> ExitCode {

@@ -10,7 +10,6 @@ pub(crate) mod inplace;
 pub(crate) mod maker;
 pub(crate) mod trip;
 
-pub use dimensions::{DimensionMap, Group, Link, NodeId, Values};
 pub use flow::{names_of, reads_of, Path, Read, Reads};
 pub use graph::{runs, Graph, ProgramPoints, Use};
 pub use maker::{maker_of, maker_of_buffer, Maker};

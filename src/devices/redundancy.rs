@@ -17,6 +17,7 @@ use crate::text::{merged, stars};
 
 /// How much of the peak is copies. All sizes are of one device, in bytes.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct ReplicationSummary {
     /// Devices of the program; with 1 there is nothing to tell.
     pub devices: u64,
@@ -38,6 +39,7 @@ pub struct ReplicationSummary {
 
 /// Buffers at the peak with the same name, size and replication.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct RedundantRow {
     /// Argument name or op name; numbers that differ within the group read `*`.
     pub label: String,

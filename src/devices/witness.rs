@@ -18,6 +18,7 @@ const MAX_NAMED: usize = 3;
 
 /// What global shapes say.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Witness {
     /// Operations of the compiled program whose result has its global dimensions, in file order.
     pub whole: Vec<InstructionId>,

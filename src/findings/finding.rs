@@ -5,6 +5,7 @@ use serde::Serialize;
 
 /// One finding, as in the JSON contract. All sizes in bytes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Finding {
     /// What it is about.
     pub kind: FindingKind,
@@ -33,6 +34,7 @@ pub struct Finding {
 /// Kinds of findings; `xpeak explain KIND` tells more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum FindingKind {
     /// One buffer is a large part of the peak.
     LargeTensor,
@@ -121,6 +123,7 @@ impl FindingSeverity {
 /// How sure a saving is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum SavingKind {
     /// Only sizes and aliases change: the compiler does the same.
     Exact,

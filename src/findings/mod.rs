@@ -1,7 +1,7 @@
 //! What is wasted or could be changed: one file a kind.
 //!
 //! In: a [`Context`](crate::peak::Context), the graph, the verdicts of `training` and `devices`.
-//! Out: [`Finding`]s in one order. May use: everything below; knows no format.
+//! Out: [`Finding`]s in one order. May use: every room below; knows no format.
 
 pub(crate) mod activations;
 pub(crate) mod all;

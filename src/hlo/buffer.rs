@@ -56,6 +56,7 @@ pub struct BufferAllocation {
 /// What an allocation is for, from its flags. The first that applies: thread-local, constant,
 /// donated, parameter, output, temporary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum AllocationKind {
     /// An entry argument.
     Parameter,
@@ -121,6 +122,7 @@ pub struct HeapEvent<'a> {
 
 /// What a heap event does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum HeapEventKind {
     /// The buffer becomes live.
     Alloc,
@@ -176,6 +178,11 @@ impl<'a> BufferAssignment<'a> {
     /// The logical buffer with that handle.
     pub fn buffer(&self, id: BufferId) -> &LogicalBuffer {
         &self.logical_buffers[id.index()]
+    }
+
+    /// Handles of all logical buffers, in file order.
+    pub fn buffer_ids(&self) -> impl Iterator<Item = BufferId> {
+        (0..self.logical_buffers.len() as u32).map(BufferId)
     }
 
     /// The allocation with that handle.

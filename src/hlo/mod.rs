@@ -1,8 +1,7 @@
 //! The program as XLA wrote it: modules, instructions, shapes, shardings and buffer assignments, as
 //! frozen tables that borrow their text from the file; and the decoding that fills them.
 //!
-//! In: bytes of an HloProto or an HloModuleProto. Out: [`Program`]. May use: nothing but errors and
-//! units.
+//! In: bytes of an HloProto or an HloModuleProto. Out: [`Program`]. May use: nothing.
 //!
 //! What holds after decoding: every handle ([`InstructionId`], [`ComputationId`], [`BufferId`],
 //! [`AllocationId`]) that a table holds is in range for its program. References that the file
@@ -25,6 +24,7 @@ pub use buffer::{
     AllocationKind, AssignedBuffer, BufferAllocation, BufferAssignment, HeapEvent, HeapEventKind,
     HeapTrace, LogicalBuffer, MemorySpace,
 };
+pub use decode::wire::{WireError, WireResult};
 pub use decode::{
     decode_program, decode_shape, decode_shape_leaf, decode_sharding, Attributes, CollectiveGroups,
     HloContainer,

@@ -131,6 +131,12 @@ impl<'a> HloModule<'a> {
         &self.instructions[id.index()]
     }
 
+    /// Every instruction with its handle, in file order.
+    pub fn with_ids(&self) -> impl Iterator<Item = (InstructionId, &HloInstruction<'a>)> {
+        let ids = (0..).map(InstructionId);
+        ids.zip(&self.instructions)
+    }
+
     /// The computation with that handle.
     pub fn computation(&self, id: ComputationId) -> &HloComputation<'a> {
         &self.computations[id.index()]

@@ -7,6 +7,7 @@
 
 /// Part of a training step, by the framework's name of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Phase {
     /// Differentiated forward pass: `jvp` without `transpose` around it.
     Forward,

@@ -7,6 +7,7 @@ use super::mesh::{comma, is_permutation_of, product, transposed_iota, AxisRef, M
 
 /// A sharding as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Sharding {
     /// Every device holds all of it.
     Replicated,

@@ -2,6 +2,7 @@
 
 /// A place in the user's code.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[non_exhaustive]
 pub struct SourceLine {
     /// File as recorded by the framework.
     pub file: String,

@@ -13,6 +13,7 @@ use crate::hlo::{AllocationId, AllocationKind, BufferAssignment, MemorySpace};
 
 /// Memory use of one space.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct SpaceUsage {
     /// The space.
     pub space: MemorySpace,
@@ -38,6 +39,7 @@ pub struct SpaceUsage {
 
 /// One arena of temporaries.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ArenaUsage {
     /// Its allocation; `None` where a trace's buffers are in no allocation.
     pub allocation: Option<AllocationId>,

@@ -12,6 +12,7 @@ use crate::text::stars;
 
 /// Buffers that are repeats of each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BufferGroup {
     /// Operation path with `*` for numbers that vary, or the instruction's name where the framework
     /// gave none.

@@ -10,6 +10,7 @@ use crate::hlo::{InstructionId, Opcode, PhysicalDimension, Program, Shape};
 
 /// Padding of one buffer at the peak.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PaddingRow {
     /// Position in the snapshot's buffers.
     pub buffer: usize,
@@ -35,6 +36,7 @@ impl PaddingRow {
 
 /// What rounding one dimension up to the tile costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PaddingCause {
     /// Logical dimension; `None` for a tile dimension that the array does not have.
     pub dimension: Option<usize>,
@@ -48,6 +50,7 @@ pub struct PaddingCause {
 
 /// A shape that holds the same data in less memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BetterShape {
     /// How to get there.
     pub change: ShapeChange,
@@ -61,6 +64,7 @@ pub struct BetterShape {
 
 /// How a better shape differs from the present one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum ShapeChange {
     /// The dimensions in another order.
     Move,

@@ -14,6 +14,7 @@ use crate::memory::{ArenaUsage, SpaceUsage};
 
 /// Buffers that share a property.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RankRow {
     /// The property.
     pub label: String,
@@ -76,6 +77,7 @@ pub fn rank_by_element_type(ctx: &Context<'_, '_>) -> Vec<RankRow> {
 
 /// A temporary and how long it is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HeldRow {
     /// The canonical buffer.
     pub buffer: BufferId,

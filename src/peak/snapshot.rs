@@ -13,6 +13,7 @@ use crate::memory::SpaceUsage;
 
 /// Everything alive at a space's peak.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct PeakSnapshot {
     /// Program point (of the main arena).
     pub point: u32,
@@ -26,6 +27,7 @@ pub struct PeakSnapshot {
 
 /// One block of memory at the peak.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct PeakBuffer {
     /// Logical buffer that names it; `None` for memory that nothing in the file accounts for.
     pub buffer: Option<BufferId>,

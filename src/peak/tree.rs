@@ -10,6 +10,7 @@ use crate::hlo::AllocationKind;
 
 /// A scope and what is below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ScopeNode {
     /// The scope's own name.
     pub name: String,

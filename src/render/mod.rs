@@ -1,7 +1,7 @@
 //! Data → text: terminal, Markdown, HTML, CSV.
 //!
-//! In: reports, what-ifs, plans, triages. Out: text. May use: the data's types; computes nothing but
-//! layout.
+//! In: reports, what-ifs, plans, triages. Out: text. May use: the data's types of every room below;
+//! computes nothing but layout.
 
 pub(crate) mod csv;
 pub(crate) mod html;
@@ -21,3 +21,4 @@ pub use joined_text::{render_joined, render_joined_markdown};
 pub use markdown::{render_markdown, table, MarkdownOptions};
 pub use table::{clean, cut, elide, Align, Cell, Column, Table};
 pub use tables::tables;
+pub use terminal::{render_terminal, Style, TerminalOptions};

@@ -12,6 +12,7 @@ use crate::source::{SourceFile, Sources};
 
 /// Everything in some paths.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct Inventory {
     /// Version of this structure.
     pub schema_version: u32,
@@ -23,6 +24,7 @@ pub struct Inventory {
 
 /// One file.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct FileEntry {
     /// Where it is.
     pub path: String,
@@ -46,6 +48,7 @@ pub struct FileEntry {
 
 /// One program.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct ModuleEntry {
     /// Module name.
     pub name: String,

@@ -36,6 +36,7 @@ pub struct Options {
 
 /// How much of a report is worked out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Detail {
     /// Every module and every space in full.
     Full,
@@ -58,6 +59,7 @@ impl Default for Options {
 
 /// Programs of some sources, the largest peak first.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Loaded<'s> {
     /// The programs.
     pub modules: Vec<LoadedModule<'s>>,

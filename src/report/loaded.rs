@@ -66,6 +66,7 @@ impl SpaceAnalysis {
 
 /// A program that has been decoded, and the analysis of the chosen space.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct LoadedModule<'s> {
     /// Where it is from.
     pub source: ProgramSource<'s>,

@@ -1,8 +1,8 @@
 //! From sources to a [`Report`]: the analyses' data gathered in one serialisable structure, the
 //! JSON contract.
 //!
-//! In: [`Sources`](crate::source::Sources). Out: [`Loaded`] programs and their [`Report`]. May use:
-//! every room that analyses; knows no format.
+//! In: [`Sources`](crate::source::Sources). Out: [`Loaded`] programs and their [`Report`].
+//! May use: every room below; knows no format.
 
 pub(crate) mod build;
 pub(crate) mod enrich;

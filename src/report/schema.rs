@@ -13,6 +13,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 
 /// Everything that is said about some input.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct Report {
     /// [`SCHEMA_VERSION`].
     pub schema_version: u32,
@@ -30,6 +31,7 @@ pub struct Report {
 
 /// Name and version of the program.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct Tool {
     /// `xpeak`.
     pub name: &'static str,
@@ -39,6 +41,7 @@ pub struct Tool {
 
 /// What is known of the device.
 #[derive(Debug, Clone, Default, Serialize)]
+#[non_exhaustive]
 pub struct DeviceEntry {
     /// Name in the profile.
     pub kind: Option<String>,
@@ -50,6 +53,7 @@ pub struct DeviceEntry {
 
 /// One program.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct ModuleReport {
     /// Module name.
     pub name: String,
@@ -75,6 +79,7 @@ pub struct ModuleReport {
 
 /// What can be known of a module that has no buffer assignment.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct ShapesOnly {
     /// Bytes of entry parameters as laid out.
     pub parameter_bytes: u64,
@@ -90,6 +95,7 @@ pub struct ShapesOnly {
 
 /// One array of a module without buffer assignment.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct ShapeEntry {
     /// Argument's name, or the result's part.
     pub name: String,
@@ -105,6 +111,7 @@ pub struct ShapeEntry {
 
 /// One memory space of a program.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct SpaceReport {
     /// The compiler's colour.
     pub color: i64,
@@ -157,6 +164,7 @@ pub struct SpaceReport {
 
 /// The peak by what memory is for.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
+#[non_exhaustive]
 pub struct Breakdown {
     /// Arguments that keep their memory.
     pub parameter_bytes: u64,
@@ -172,6 +180,7 @@ pub struct Breakdown {
 
 /// One block of memory at the peak.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct BufferEntry {
     /// The compiler's number; null for unattributed memory.
     pub logical_buffer_id: Option<i64>,
@@ -233,6 +242,7 @@ pub struct BufferEntry {
 
 /// A live range.
 #[derive(Debug, Clone, Copy, Serialize)]
+#[non_exhaustive]
 pub struct LiveEntry {
     /// First program point.
     pub start: u32,
@@ -242,6 +252,7 @@ pub struct LiveEntry {
 
 /// Repeats of one buffer.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct GroupEntry {
     /// Operation path, `*` for numbers that vary.
     pub label: String,
@@ -265,6 +276,7 @@ pub struct GroupEntry {
 
 /// Sums of the peak by other properties; each adds up to the peak.
 #[derive(Debug, Clone, Default, Serialize)]
+#[non_exhaustive]
 pub struct Rankings {
     /// By the user's source line.
     pub by_source_line: Vec<RankEntry>,
@@ -286,6 +298,7 @@ pub struct Rankings {
 
 /// One row of a ranking.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct RankEntry {
     /// The property.
     pub label: String,
@@ -299,6 +312,7 @@ pub struct RankEntry {
 
 /// A scope of the operation path tree.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct ScopeEntry {
     /// The scope's own name.
     pub name: String,
@@ -314,6 +328,7 @@ pub struct ScopeEntry {
 
 /// A temporary and how long it is held.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct HeldEntry {
     /// The compiler's number.
     pub logical_buffer_id: i64,
@@ -331,6 +346,7 @@ pub struct HeldEntry {
 
 /// Padding of one buffer, or of several alike.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct PaddingEntry {
     /// The compiler's numbers.
     pub buffer_ids: Vec<i64>,
@@ -352,6 +368,7 @@ pub struct PaddingEntry {
 
 /// What one padded dimension costs.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct PaddingCauseEntry {
     /// Logical dimension; null for a tile dimension that the array lacks.
     pub dimension: Option<usize>,
@@ -365,6 +382,7 @@ pub struct PaddingCauseEntry {
 
 /// A shape that loses less.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct BetterShapeEntry {
     /// `move`, `merge` or `round_down`.
     pub change: &'static str,
@@ -378,6 +396,7 @@ pub struct BetterShapeEntry {
 
 /// An entry parameter or output that is whole on every device.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct UnshardedEntry {
     /// Argument's or output's name.
     pub label: String,
@@ -397,6 +416,7 @@ pub struct UnshardedEntry {
 
 /// What devices hold identically at the peak.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct ReplicationEntry {
     /// Devices.
     pub devices: u64,
@@ -411,6 +431,7 @@ pub struct ReplicationEntry {
 
 /// Buffers that devices hold identically.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct ReplicationRowEntry {
     /// What people call them.
     pub label: String,
@@ -434,6 +455,7 @@ pub struct ReplicationRowEntry {
 
 /// Memory over program order: one entry a program point in each list.
 #[derive(Debug, Clone, Default, Serialize)]
+#[non_exhaustive]
 pub struct Timeline {
     /// Live bytes, whole-program memory included.
     pub total_bytes: Vec<u64>,

@@ -5,6 +5,7 @@
 
 pub(crate) mod bytes;
 pub(crate) mod programs;
+pub(crate) mod schema;
 pub(crate) mod sniff;
 pub(crate) mod walk;
 pub(crate) mod xspace;
@@ -21,6 +22,7 @@ use crate::error::{Diagnostic, Result, Severity};
 
 /// Every file that some paths lead to, opened and recognised.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Sources {
     /// The files, by command-line order of the path, then by path.
     pub files: Vec<SourceFile>,

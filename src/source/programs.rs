@@ -11,12 +11,14 @@ use super::sniff::FileKind;
 use super::walk::SourceFile;
 use super::xspace::{decode_xspace, XSpace};
 use crate::error::{Diagnostic, Error, Result, Severity};
-use crate::hlo::decode::wire::{fields, Value};
+use crate::hlo::decode::schema::{buffer_assignment, hlo, hlo_snapshot};
+use crate::hlo::decode::wire::{bytes_of, fields, Value};
 use crate::hlo::decode::HloContainer;
 use crate::source::Sources;
 
 /// Which programs the user wants.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Select {
     /// Run of a log directory; `None` = the newest.
     pub run: Option<String>,
@@ -27,6 +29,7 @@ pub struct Select {
 /// What kind of source a program came from, in the words of the JSON contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum SourceKind {
     /// One profile file.
     Xplane,
@@ -42,6 +45,7 @@ pub enum SourceKind {
 
 /// Where programs came from.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[non_exhaustive]
 pub struct SourceLabel {
     /// Path of the file.
     pub path: String,
@@ -55,6 +59,7 @@ pub struct SourceLabel {
 
 /// A program that has been found and not yet decoded.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ProgramSource<'s> {
     /// Where it is.
     pub label: SourceLabel,
@@ -100,21 +105,19 @@ pub fn has_buffer_assignment(hlo: &[u8], container: HloContainer) -> bool {
     let proto = match container {
         HloContainer::Module => return false,
         HloContainer::Proto => Some(hlo),
-        HloContainer::Snapshot => fields(hlo)
-            .filter_map(std::result::Result::ok)
-            .find_map(|(n, v)| (n == 1).then(|| v.bytes()).flatten()),
+        HloContainer::Snapshot => bytes_of(hlo, hlo_snapshot::HLO),
     };
     proto.is_some_and(|p| {
         fields(p)
             .filter_map(std::result::Result::ok)
-            .any(|f| matches!(f, (3, Value::Bytes(b)) if has_allocation(b)))
+            .any(|f| matches!(f, (hlo::BUFFER_ASSIGNMENT, Value::Bytes(b)) if has_allocation(b)))
     })
 }
 
 fn has_allocation(assignment: &[u8]) -> bool {
     fields(assignment)
         .filter_map(std::result::Result::ok)
-        .any(|(n, _)| n == 3)
+        .any(|(n, _)| n == buffer_assignment::BUFFER_ALLOCATIONS)
 }
 
 impl Sources {

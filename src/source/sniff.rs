@@ -4,6 +4,7 @@ use crate::hlo::decode::wire::{fields_of_truncated, Value};
 
 /// What a file's content is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FileKind {
     /// A profile of one host.
     XSpace,
@@ -191,8 +192,8 @@ fn is_text(bytes: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proto::{hlo, xplane};
     use prost::Message;
+    use xpeak_protos::{hlo, xplane};
 
     fn module() -> hlo::HloModuleProto {
         hlo::HloModuleProto {

@@ -17,6 +17,7 @@ const MAX_UNPACKED_BYTES: u64 = 4 * MAX_DECOMPRESSED_BYTES;
 
 /// A file that has been opened and recognised.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct SourceFile {
     /// Where it is.
     pub path: PathBuf,

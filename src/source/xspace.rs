@@ -1,10 +1,13 @@
 //! XSpace bytes → the programs inside, and what kind of machine ran them. Planes are walked field
 //! by field; the lines of events, most of any profile, are stepped over unread.
 
+use super::schema::{x_event_metadata, x_plane, x_space, x_stat};
+use crate::hlo::decode::schema::map_entry;
 use crate::hlo::decode::wire::{fields, fields_of_truncated, text, Value, WireError, WireResult};
 
 /// What an XSpace holds, as far as memory analysis goes.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct XSpace<'a> {
     /// Programs of the metadata plane, in file order.
     pub programs: Vec<XProgram<'a>>,
@@ -24,6 +27,7 @@ pub struct XSpace<'a> {
 
 /// One program in a profile.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct XProgram<'a> {
     /// Name without the program id, `jit_step`.
     pub name: &'a str,
@@ -35,6 +39,7 @@ pub struct XProgram<'a> {
 
 /// One plane.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct XPlaneInfo<'a> {
     /// `/device:TPU:0`, `/host:CPU`.
     pub name: &'a str,
@@ -87,11 +92,11 @@ pub fn decode_xspace(bytes: &[u8]) -> WireResult<XSpace<'_>> {
     let mut index = 0;
     for field in walk.by_ref() {
         match field {
-            Ok((1, Value::Bytes(b))) => {
+            Ok((x_space::PLANES, Value::Bytes(b))) => {
                 plane(b, &mut out, index);
                 index += 1;
             }
-            Ok((4, Value::Bytes(b))) => out.hostnames.push(text(b)),
+            Ok((x_space::HOSTNAMES, Value::Bytes(b))) => out.hostnames.push(text(b)),
             Ok(_) => {}
             Err(e) if index == 0 => return Err(e.within("planes", Some(index))),
             Err(e) => out.truncated_at = Some(e.offset_in(bytes) as usize),
@@ -111,14 +116,14 @@ fn plane<'a>(bytes: &'a [u8], out: &mut XSpace<'a>, index: usize) {
     let mut damage = None;
     for field in fields_of_truncated(bytes) {
         match field {
-            Ok((2, Value::Bytes(b))) => info.name = text(b),
-            Ok((3, Value::Bytes(b))) => {
+            Ok((x_plane::NAME, Value::Bytes(b))) => info.name = text(b),
+            Ok((x_plane::LINES, Value::Bytes(b))) => {
                 info.line_count += 1;
                 info.line_bytes += b.len() as u64;
             }
-            Ok((4, Value::Bytes(b))) => events.push(b),
-            Ok((5, Value::Bytes(b))) => stat_names.push(b),
-            Ok((6, Value::Bytes(b))) => stats.push(b),
+            Ok((x_plane::EVENT_METADATA, Value::Bytes(b))) => events.push(b),
+            Ok((x_plane::STAT_METADATA, Value::Bytes(b))) => stat_names.push(b),
+            Ok((x_plane::STATS, Value::Bytes(b))) => stats.push(b),
             Ok(_) => {}
             Err(e) => damage = Some(e.within("planes", Some(index))),
         }
@@ -173,10 +178,14 @@ fn stat(bytes: &[u8]) -> WireResult<(u64, Option<StatValue<'_>>)> {
     let (mut id, mut value) = (0, None);
     for field in fields(bytes) {
         match field? {
-            (1, Value::Varint(v)) => id = v,
-            (3 | 4, Value::Varint(v)) => value = Some(StatValue::Number(v)),
-            (5 | 6, Value::Bytes(b)) => value = Some(StatValue::Text(text(b))),
-            (7, Value::Varint(v)) => value = Some(StatValue::Reference(v)),
+            (x_stat::METADATA_ID, Value::Varint(v)) => id = v,
+            (x_stat::UINT64_VALUE | x_stat::INT64_VALUE, Value::Varint(v)) => {
+                value = Some(StatValue::Number(v))
+            }
+            (x_stat::STR_VALUE | x_stat::BYTES_VALUE, Value::Bytes(b)) => {
+                value = Some(StatValue::Text(text(b)))
+            }
+            (x_stat::REF_VALUE, Value::Varint(v)) => value = Some(StatValue::Reference(v)),
             _ => {}
         }
     }
@@ -188,11 +197,11 @@ fn named_entry(entry: &[u8]) -> Option<(u64, &str)> {
     let (mut key, mut name) = (0, "");
     for field in fields(entry) {
         match field.ok()? {
-            (1, Value::Varint(v)) => key = v,
-            (2, Value::Bytes(b)) => {
+            (map_entry::KEY, Value::Varint(v)) => key = v,
+            (map_entry::VALUE, Value::Bytes(b)) => {
                 for field in fields(b) {
                     match field.ok()? {
-                        (2, Value::Bytes(n)) => {
+                        (x_event_metadata::NAME, Value::Bytes(n)) => {
                             name = text(n);
                             break;
                         }
@@ -220,8 +229,8 @@ fn program<'a>(entry: &'a [u8], stat_names: &[(u64, &str)]) -> WireResult<Option
     let (mut key, mut metadata) = (0u64, &[][..]);
     for field in fields(entry) {
         match field? {
-            (1, Value::Varint(v)) => key = v,
-            (2, Value::Bytes(b)) => metadata = b,
+            (map_entry::KEY, Value::Varint(v)) => key = v,
+            (map_entry::VALUE, Value::Bytes(b)) => metadata = b,
             _ => {}
         }
     }
@@ -237,14 +246,16 @@ fn program<'a>(entry: &'a [u8], stat_names: &[(u64, &str)]) -> WireResult<Option
     let (mut name, mut hlo, mut program_id) = ("", None, None);
     for field in fields(metadata) {
         match field? {
-            (2, Value::Bytes(b)) => name = text(b),
-            (5, Value::Bytes(b)) => {
+            (x_event_metadata::NAME, Value::Bytes(b)) => name = text(b),
+            (x_event_metadata::STATS, Value::Bytes(b)) => {
                 let (mut id, mut bytes, mut number) = (0, None, None);
                 for field in fields(b) {
                     match field? {
-                        (1, Value::Varint(v)) => id = v,
-                        (3 | 4, Value::Varint(v)) => number = Some(v),
-                        (6, Value::Bytes(v)) => bytes = Some(v),
+                        (x_stat::METADATA_ID, Value::Varint(v)) => id = v,
+                        (x_stat::UINT64_VALUE | x_stat::INT64_VALUE, Value::Varint(v)) => {
+                            number = Some(v)
+                        }
+                        (x_stat::BYTES_VALUE, Value::Bytes(v)) => bytes = Some(v),
                         _ => {}
                     }
                 }

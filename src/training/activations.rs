@@ -19,6 +19,7 @@ use crate::peak::Context;
 
 /// A forward result that is held for the backward pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SavedActivation {
     /// Position in the peak's list of buffers.
     pub peak_index: usize,

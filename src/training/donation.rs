@@ -20,6 +20,7 @@ use crate::peak::Context;
 
 /// An argument and an output that fit each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DonationPair {
     /// The argument's allocation.
     pub parameter_allocation: AllocationId,

@@ -1,8 +1,8 @@
 //! What a program does as training: who could be donated, what waits for the backward pass, what
 //! each buffer is for. Verdicts that findings print and edits act on.
 //!
-//! In: a [`Context`](crate::peak::Context) and the graph. Out: data, no words of advice. May use:
-//! `devices`, `peak`, `dataflow`, `hlo`.
+//! In: a [`Context`](crate::peak::Context) and the graph. Out: data, no words of advice.
+//! May use: `devices`, `peak`, `dataflow`, `hlo`.
 
 pub(crate) mod activations;
 pub(crate) mod donation;

@@ -24,6 +24,7 @@ use crate::peak::PeakBuffer;
 /// What a block of memory is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Origin {
     /// Weights of the model, and copies of them.
     Parameters,
@@ -64,6 +65,7 @@ impl Origin {
 
 /// A label and why it was given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct OriginLabel {
     /// The label.
     pub origin: Origin,

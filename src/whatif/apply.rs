@@ -22,6 +22,7 @@ use crate::findings::Finding;
 
 /// What an edit touched.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct EditNote {
     /// The edit as written.
     pub edit: String,
@@ -33,6 +34,7 @@ pub struct EditNote {
 
 /// An edited program and what each edit did, in the order given.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Applied {
     /// The program after all edits.
     pub scenario: Scenario,

@@ -35,11 +35,11 @@ pub struct Base<'p, 'a> {
     /// Program order against points of the main arena.
     pub points: ProgramPoints,
     /// What depends on what, dimension by dimension.
-    pub values: Values,
+    pub(crate) values: Values,
     /// Arenas of temporaries, as in `usage.arenas`.
-    pub arenas: Vec<Arena>,
+    pub(crate) arenas: Vec<Arena>,
     /// Parameters, outputs, constants, in file order.
-    pub blocks: Vec<Block>,
+    pub(crate) blocks: Vec<Block>,
     /// Which devices hold the same data.
     pub replication: Replication,
     /// Instructions that the compiler computes twice to save memory, by their names (`.remat`).
@@ -104,8 +104,6 @@ impl Boundary {
 /// One arena of temporaries.
 #[derive(Debug, Clone)]
 pub struct Arena {
-    /// Its allocation.
-    pub allocation: Option<AllocationId>,
     /// Bytes the compiler gave it.
     pub compiled_bytes: u64,
     /// Bytes that packing its slots gives.
@@ -123,8 +121,6 @@ pub struct Arena {
 /// A canonical buffer in an arena.
 #[derive(Debug, Clone)]
 pub struct Slot {
-    /// The canonical buffer.
-    pub buffer: BufferId,
     /// Every buffer that lives there, the canonical one first, then in order of first use.
     pub names: Vec<BufferId>,
     /// Its size and live ranges.
@@ -229,7 +225,7 @@ impl<'p, 'a> Base<'p, 'a> {
     }
 
     /// The node and shape that a buffer holds.
-    pub fn content(&self, buffer: BufferId) -> Option<(NodeId, &Shape)> {
+    pub(crate) fn content(&self, buffer: BufferId) -> Option<(NodeId, &Shape)> {
         self.contents.get(&buffer).map(|(n, s)| (*n, s))
     }
 
@@ -268,7 +264,7 @@ impl<'p, 'a> Base<'p, 'a> {
 
 impl Arena {
     /// Its slots as items to pack.
-    pub fn items(&self) -> Vec<PackItem> {
+    pub(crate) fn items(&self) -> Vec<PackItem> {
         self.slots.iter().map(|s| s.item.clone()).collect()
     }
 }
@@ -313,7 +309,6 @@ fn arena(
                 }
             }
             slots.push(Slot {
-                buffer: r.buffer,
                 names: all,
                 item: PackItem {
                     size_bytes,
@@ -334,7 +329,6 @@ fn arena(
     let items: Vec<PackItem> = slots.iter().map(|s| s.item.clone()).collect();
     let packing = pack(&items, alignment);
     Arena {
-        allocation: usage.allocation,
         compiled_bytes: usage
             .allocation
             .map_or(usage.peak_bytes, |id| assignment.allocation(id).size_bytes),

@@ -1,8 +1,8 @@
 //! What a change would save, before paying for it: live ranges and sizes of the compiled program
 //! are edited, replayed, and packed again.
 //!
-//! In: a program and [`Edit`]s, findings for selectors. Out: predicted totals, plans, JAX code. May
-//! use: `findings` and everything below; knows no format.
+//! In: a program and [`Edit`]s, findings for selectors. Out: predicted totals, plans, JAX code.
+//! May use: every room below; knows no format.
 //!
 //! [`Base`] is made once per program and memory space; [`whatif`] applies edits to it.
 
@@ -31,11 +31,12 @@ pub(crate) mod split;
 pub(crate) mod stacks;
 
 pub use apply::{apply, Applied, EditNote};
-pub use base::{Arena, Base, Block, Slot};
+pub use base::Base;
+pub(crate) use base::{Block, Slot};
 pub use confidence::Confidence;
 pub use edit::{Edit, EditKind};
 pub use edits::KINDS;
 pub use plan::{plan, plan_with, Plan, PlanOptions, PlanStep};
 pub use predict::{measure, timeline, LargeBuffer, Outcome};
 pub use run::{whatif, whatif_with, SpaceName, WhatIf, WhatIfChart, WhatIfOptions};
-pub use scenario::{EditedArena, Scenario};
+pub use scenario::Scenario;

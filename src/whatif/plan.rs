@@ -26,6 +26,7 @@ use crate::hlo::{MemorySpace, Mesh, Program};
 
 /// What to plan for.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct PlanOptions<'f> {
     /// Memory space.
     pub space: MemorySpace,
@@ -42,8 +43,19 @@ pub struct PlanOptions<'f> {
     pub device_kind: Option<&'f str>,
 }
 
+impl PlanOptions<'_> {
+    /// A device with so much memory, and HBM.
+    pub fn new(capacity_bytes: u64) -> Self {
+        PlanOptions {
+            capacity_bytes,
+            ..PlanOptions::default()
+        }
+    }
+}
+
 /// A plan. Sizes in bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Plan {
     /// Version of this form.
     pub schema_version: u32,
@@ -73,6 +85,7 @@ pub struct Plan {
 
 /// One step of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct PlanStep {
     /// The edit, as `xpeak whatif` takes it.
     pub edit: String,

@@ -14,6 +14,7 @@ use crate::memory::pack::{pack, peak_of, PackItem};
 
 /// Memory use of one space, before or after. Sizes in bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Outcome {
     /// Whole-program bytes plus the largest heap.
     pub peak_bytes: u64,
@@ -35,6 +36,7 @@ pub struct Outcome {
 
 /// Buffers alive at a peak that are repeats of each other.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[non_exhaustive]
 pub struct LargeBuffer {
     /// Instruction that computes the first of them, or what an edit added.
     pub name: String,

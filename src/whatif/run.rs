@@ -18,6 +18,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 
 /// What to simulate.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct WhatIfOptions<'f> {
     /// Memory space.
     pub space: MemorySpace,
@@ -31,6 +32,16 @@ pub struct WhatIfOptions<'f> {
     pub capacity_bytes: Option<u64>,
 }
 
+impl WhatIfOptions<'_> {
+    /// These changes, to HBM.
+    pub fn new(edits: Vec<Edit>) -> Self {
+        WhatIfOptions {
+            edits,
+            ..WhatIfOptions::default()
+        }
+    }
+}
+
 /// A memory space in JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SpaceName {
@@ -42,6 +53,7 @@ pub struct SpaceName {
 
 /// The effect of a set of edits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct WhatIf {
     /// Version of this form.
     pub schema_version: u32,
@@ -63,6 +75,7 @@ pub struct WhatIf {
 
 /// Two timelines to draw.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct WhatIfChart {
     /// Module name.
     pub module: String,

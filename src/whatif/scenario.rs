@@ -10,9 +10,9 @@ use crate::memory::pack::PackItem;
 #[derive(Debug, Clone)]
 pub struct Scenario {
     /// Blocks, as in the base; 0 bytes = gone.
-    pub blocks: Vec<u64>,
+    pub(crate) blocks: Vec<u64>,
     /// Arenas, as in the base.
-    pub arenas: Vec<EditedArena>,
+    pub(crate) arenas: Vec<EditedArena>,
     /// What the compiler may do differently, without repeats, in order of appearance.
     pub caveats: Vec<String>,
     /// How sure the result is.

@@ -42,11 +42,7 @@ pub fn donations(folders: &[PathBuf]) -> Seen {
             }
             let line = ["--donate", named(&f.title)];
             let edits = Edit::parse_words(&line).unwrap();
-            let options = WhatIfOptions {
-                space: options.space,
-                edits,
-                ..WhatIfOptions::default()
-            };
+            let options = WhatIfOptions::new(edits);
             let (w, _) = whatif_with(&base, &options).unwrap();
             let saved = w.before.peak_bytes.saturating_sub(w.after.peak_bytes);
             let agrees = match f.saving {

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use prost::Message;
-use xpeak::proto::hlo::*;
+use xpeak_protos::hlo::*;
 
 /// Bytes of every array.
 pub const SIZE: i64 = 4096;

@@ -7,7 +7,7 @@ use std::io::Read;
 
 use proptest::prelude::*;
 use prost::Message;
-use xpeak::proto::hlo;
+use xpeak_protos::hlo;
 
 /// Folder of the bundled samples.
 pub fn samples() -> PathBuf {

@@ -5,7 +5,7 @@ use prost::Message;
 use xpeak::devices::{meshes_of, Replication};
 use xpeak::hlo::Program;
 use xpeak::hlo::{decode_program, HloContainer};
-use xpeak::proto::hlo::{
+use xpeak_protos::hlo::{
     DeviceAssignmentProto, HloComputationProto, HloInstructionProto, HloModuleProto, HloProto,
     OpSharding, ReplicaGroup, ShapeProto,
 };

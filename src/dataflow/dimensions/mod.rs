@@ -9,4 +9,4 @@ pub(crate) mod propagate;
 pub(crate) mod regroup;
 pub(crate) mod values;
 
-pub use values::{DimensionMap, Group, Link, NodeId, Values};
+pub(crate) use values::{NodeId, Values};

@@ -3,7 +3,7 @@
 //! In: a program. Out: [`Values`]: one node per array leaf of every instruction's result, links
 //! between nodes (made by [`super::links`]), and classes of nodes that change together.
 
-use crate::hlo::{BufferId, InstructionId, Program};
+use crate::hlo::{InstructionId, Program};
 
 /// A node: one array leaf of one instruction's result.
 pub type NodeId = u32;
@@ -82,11 +82,6 @@ impl Values {
         self.types.len()
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.types.is_empty()
-    }
-
     /// Nodes of an instruction's result, in leaf order.
     pub fn nodes(&self, id: InstructionId) -> std::ops::Range<NodeId> {
         let at = |i: usize| self.first.get(i).copied().unwrap_or(0);
@@ -139,13 +134,6 @@ impl Values {
                 found.filter(|n| nodes.contains(n))
             }
         }
-    }
-
-    /// The node that a logical buffer holds.
-    pub fn node_of_buffer(&self, program: &Program<'_>, buffer: BufferId) -> Option<NodeId> {
-        let assignment = program.assignment.as_ref()?;
-        let i = assignment.buffer(buffer).instruction?;
-        self.node_at(program, i, assignment.shape_index(buffer))
     }
 
     /// The instruction that a node belongs to.

@@ -12,6 +12,11 @@ pub struct DeviceClassesId(pub(crate) u32);
 impl DeviceClassesId {
     /// One class: all devices hold the same.
     pub const ONE: DeviceClassesId = DeviceClassesId(0);
+
+    /// Position in its table.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
 }
 
 /// Labels kept at most, over all partitions; beyond it every device counts as its own class.

@@ -60,8 +60,8 @@ pub(crate) fn leaf_range(shape: &[u8], index: &[i64]) -> Option<(u32, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proto::hlo::ShapeProto;
     use prost::Message;
+    use xpeak_protos::hlo::ShapeProto;
 
     #[test]
     fn leaves_are_numbered_in_order() {

@@ -32,6 +32,7 @@ use graph::{Builder, Computations, ValueGraph};
 
 /// How often a buffer's data exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BufferReplication {
     /// Devices that hold the buffer.
     pub devices: u64,

@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
+use super::schema::{buffer_allocation, buffer_assignment, heap_simulator_trace, logical_buffer};
 use super::wire::{fields, numbers, text, Value, WireError, WireResult};
 use crate::error::Diagnostic;
 use crate::hlo::{
@@ -29,15 +30,15 @@ pub(crate) fn decode_assignment<'a>(
     let mut undefined = 0usize;
     for field in fields(bytes) {
         match field? {
-            (1, Value::Bytes(b)) => {
+            (buffer_assignment::LOGICAL_BUFFERS, Value::Bytes(b)) => {
                 let at = out.logical_buffers.len();
                 let buffer = logical_buffer(b, &mut names, &mut out.shape_indices)
                     .map_err(|e| e.within("logical_buffers", Some(at)))?;
                 undefined += usize::from(buffer.instruction.is_none());
                 out.logical_buffers.push(buffer);
             }
-            (3, Value::Bytes(b)) => allocations.push(b),
-            (4, Value::Bytes(b)) => traces.push(b),
+            (buffer_assignment::BUFFER_ALLOCATIONS, Value::Bytes(b)) => allocations.push(b),
+            (buffer_assignment::HEAP_SIMULATOR_TRACES, Value::Bytes(b)) => traces.push(b),
             _ => {}
         }
     }
@@ -167,15 +168,21 @@ fn logical_buffer(
     };
     for field in fields(bytes) {
         match field? {
-            (1, Value::Varint(v)) => buffer.id = v as i64,
-            (2, Value::Varint(v)) => buffer.size_bytes = size(v),
-            (3, Value::Bytes(b)) => {
+            (logical_buffer::ID, Value::Varint(v)) => buffer.id = v as i64,
+            (logical_buffer::SIZE, Value::Varint(v)) => buffer.size_bytes = size(v),
+            (logical_buffer::DEFINED_AT, Value::Bytes(b)) => {
                 let (mut name, mut id) = (None, None);
                 for field in fields(b) {
                     match field? {
-                        (2, Value::Bytes(n)) => name = Some(text(n)),
-                        (3, v) => numbers(v, |n| shape_indices.push(n as i64))?,
-                        (4, Value::Varint(v)) => id = Some(v as i64),
+                        (logical_buffer::location::INSTRUCTION_NAME, Value::Bytes(n)) => {
+                            name = Some(text(n))
+                        }
+                        (logical_buffer::location::SHAPE_INDEX, v) => {
+                            numbers(v, |n| shape_indices.push(n as i64))?
+                        }
+                        (logical_buffer::location::INSTRUCTION_ID, Value::Varint(v)) => {
+                            id = Some(v as i64)
+                        }
                         _ => {}
                     }
                 }
@@ -188,7 +195,7 @@ fn logical_buffer(
                         _ => None,
                     });
             }
-            (4, Value::Varint(v)) => buffer.space = MemorySpace(v as i64),
+            (logical_buffer::COLOR, Value::Varint(v)) => buffer.space = MemorySpace(v as i64),
             _ => {}
         }
     }
@@ -208,20 +215,28 @@ fn allocation(bytes: &[u8], ids: &IdTable, out: &mut BufferAssignment<'_>) -> Wi
     let mut unknown = 0;
     for field in fields(bytes) {
         match field? {
-            (1, Value::Varint(v)) => index = v as i64,
-            (2, Value::Varint(v)) => size_bytes = size(v),
-            (3, Value::Varint(v)) => thread_local = v != 0,
-            (5, Value::Varint(v)) => parameter = v != 0,
-            (6, Value::Varint(v)) => parameter_number = u32::try_from(v).unwrap_or(u32::MAX),
-            (7, Value::Varint(v)) => live_out = v != 0,
-            (8, Value::Varint(v)) => space = MemorySpace(v as i64),
-            (9, Value::Bytes(b)) => {
+            (buffer_allocation::INDEX, Value::Varint(v)) => index = v as i64,
+            (buffer_allocation::SIZE, Value::Varint(v)) => size_bytes = size(v),
+            (buffer_allocation::IS_THREAD_LOCAL, Value::Varint(v)) => thread_local = v != 0,
+            (buffer_allocation::IS_ENTRY_COMPUTATION_PARAMETER, Value::Varint(v)) => {
+                parameter = v != 0
+            }
+            (buffer_allocation::PARAMETER_NUMBER, Value::Varint(v)) => {
+                parameter_number = u32::try_from(v).unwrap_or(u32::MAX)
+            }
+            (buffer_allocation::MAYBE_LIVE_OUT, Value::Varint(v)) => live_out = v != 0,
+            (buffer_allocation::COLOR, Value::Varint(v)) => space = MemorySpace(v as i64),
+            (buffer_allocation::ASSIGNED, Value::Bytes(b)) => {
                 let (mut id, mut offset_bytes, mut bytes) = (0, 0, 0);
                 for field in fields(b) {
                     match field? {
-                        (1, Value::Varint(v)) => id = v as i64,
-                        (2, Value::Varint(v)) => offset_bytes = size(v),
-                        (3, Value::Varint(v)) => bytes = size(v),
+                        (buffer_allocation::assigned::LOGICAL_BUFFER_ID, Value::Varint(v)) => {
+                            id = v as i64
+                        }
+                        (buffer_allocation::assigned::OFFSET, Value::Varint(v)) => {
+                            offset_bytes = size(v)
+                        }
+                        (buffer_allocation::assigned::SIZE, Value::Varint(v)) => bytes = size(v),
                         _ => {}
                     }
                 }
@@ -240,8 +255,10 @@ fn allocation(bytes: &[u8], ids: &IdTable, out: &mut BufferAssignment<'_>) -> Wi
                     None => unknown += 1,
                 }
             }
-            (10, v) => numbers(v, |n| parameter_index.push(n as i64))?,
-            (12, Value::Varint(v)) => constant = v != 0,
+            (buffer_allocation::PARAMETER_SHAPE_INDEX, v) => {
+                numbers(v, |n| parameter_index.push(n as i64))?
+            }
+            (buffer_allocation::IS_CONSTANT, Value::Varint(v)) => constant = v != 0,
             _ => {}
         }
     }
@@ -280,7 +297,7 @@ fn heap_trace<'a>(
     let mut trace = HeapTrace::default();
     for field in fields(bytes) {
         match field? {
-            (1, Value::Bytes(b)) => {
+            (heap_simulator_trace::EVENTS, Value::Bytes(b)) => {
                 let at = trace.events.len();
                 let event = heap_event(b, ids).map_err(|e| e.within("events", Some(at)))?;
                 let unknown = event.buffer.is_none()
@@ -288,7 +305,9 @@ fn heap_trace<'a>(
                 trace.unknown_buffers += u32::from(unknown);
                 trace.events.push(event);
             }
-            (2, Value::Varint(v)) => trace.whole_module = v != 0,
+            (heap_simulator_trace::WHOLE_MODULE_SIMULATION, Value::Varint(v)) => {
+                trace.whole_module = v != 0
+            }
             _ => {}
         }
     }
@@ -304,10 +323,14 @@ fn heap_event<'a>(bytes: &'a [u8], ids: &IdTable) -> WireResult<HeapEvent<'a>> {
     let (mut kind, mut buffer, mut canonical, mut instruction_name) = (0, 0, 0, "");
     for field in fields(bytes) {
         match field? {
-            (1, Value::Varint(v)) => kind = v,
-            (2, Value::Varint(v)) => buffer = v as i64,
-            (4, Value::Bytes(b)) => instruction_name = text(b),
-            (5, Value::Varint(v)) => canonical = v as i64,
+            (heap_simulator_trace::event::KIND, Value::Varint(v)) => kind = v,
+            (heap_simulator_trace::event::BUFFER_ID, Value::Varint(v)) => buffer = v as i64,
+            (heap_simulator_trace::event::INSTRUCTION_NAME, Value::Bytes(b)) => {
+                instruction_name = text(b)
+            }
+            (heap_simulator_trace::event::SHARE_WITH_CANONICAL_ID, Value::Varint(v)) => {
+                canonical = v as i64
+            }
             _ => {}
         }
     }

@@ -1,12 +1,17 @@
 //! What is rarely needed of an instruction, read from its bytes on demand.
 
 use super::module::decode_attributes;
+use super::schema::{
+    collective_device_list, hlo_instruction, iota_replica_group_list, mesh_axes_replica_group_list,
+    replica_group, source_target,
+};
 use super::sharding::{decode_axis, decode_mesh};
-use super::wire::{fields, numbers, text, Value};
+use super::wire::{bytes_of, fields, numbers, text, Value};
 use crate::hlo::{transposed_iota, AxisRef, HloInstruction, Mesh, Opcode};
 
 /// The less common fields of one instruction. Damaged fields read as absent.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Attributes<'a> {
     /// Of a custom call: its target.
     pub custom_call_target: &'a str,
@@ -38,6 +43,7 @@ pub struct Attributes<'a> {
 
 /// Device groups of a collective, as written.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum CollectiveGroups {
     /// No groups given: all devices form one.
     #[default]
@@ -132,32 +138,51 @@ impl<'a> HloInstruction<'a> {
         for field in fields(self.raw) {
             let Ok(field) = field else { break };
             match field {
-                (11, Value::Bytes(b)) => a.fusion_kind = text(b),
-                (14, v) => drop(numbers(v, |n| a.dimensions.push(n as i64))),
-                (26, Value::Varint(v)) => a.channel_id = v as i64,
-                (28, Value::Bytes(b)) => a.custom_call_target = text(b),
-                (37, v) => drop(numbers(v, |n| a.control_predecessors.push(n as i64))),
-                (40, Value::Bytes(b)) => a.sharding = Some(b),
-                (43, Value::Bytes(b)) => a.backend_config = b,
-                (47, Value::Varint(v)) => a.is_host_transfer = v != 0,
-                (49, Value::Bytes(b)) => explicit.push(replica_group(b)),
-                (52, Value::Bytes(b)) => {
-                    let pair = integers_by_field(b);
-                    a.source_target_pairs
-                        .push((first(&pair, 1), first(&pair, 2)));
+                (hlo_instruction::FUSION_KIND, Value::Bytes(b)) => a.fusion_kind = text(b),
+                (hlo_instruction::DIMENSIONS, v) => {
+                    drop(numbers(v, |n| a.dimensions.push(n as i64)))
                 }
-                (68, Value::Bytes(b)) => {
+                (hlo_instruction::CHANNEL_ID, Value::Varint(v)) => a.channel_id = v as i64,
+                (hlo_instruction::CUSTOM_CALL_TARGET, Value::Bytes(b)) => {
+                    a.custom_call_target = text(b)
+                }
+                (hlo_instruction::CONTROL_PREDECESSOR_IDS, v) => {
+                    drop(numbers(v, |n| a.control_predecessors.push(n as i64)))
+                }
+                (hlo_instruction::SHARDING, Value::Bytes(b)) => a.sharding = Some(b),
+                (hlo_instruction::BACKEND_CONFIG, Value::Bytes(b)) => a.backend_config = b,
+                (hlo_instruction::IS_HOST_TRANSFER, Value::Varint(v)) => {
+                    a.is_host_transfer = v != 0
+                }
+                (hlo_instruction::REPLICA_GROUPS, Value::Bytes(b)) => {
+                    explicit.push(replica_group(b))
+                }
+                (hlo_instruction::SOURCE_TARGET_PAIRS, Value::Bytes(b)) => {
+                    let pair = integers_by_field(b);
+                    let end = |number| first(&pair, number);
+                    a.source_target_pairs
+                        .push((end(source_target::SOURCE), end(source_target::TARGET)));
+                }
+                (hlo_instruction::FRONTEND_ATTRIBUTES, Value::Bytes(b)) => {
                     a.frontend_attributes = decode_attributes(b).unwrap_or_default();
                 }
-                (65, Value::Varint(v)) => a.has_side_effect = v != 0,
-                (71, Value::Varint(v)) => a.use_global_device_ids = v != 0,
-                (87, Value::Bytes(b)) => {
+                (hlo_instruction::CUSTOM_CALL_HAS_SIDE_EFFECT, Value::Varint(v)) => {
+                    a.has_side_effect = v != 0
+                }
+                (hlo_instruction::USE_GLOBAL_DEVICE_IDS, Value::Varint(v)) => {
+                    a.use_global_device_ids = v != 0
+                }
+                (hlo_instruction::COLLECTIVE_DEVICE_LIST, Value::Bytes(b)) => {
                     if let Some(groups) = device_list(b) {
                         a.groups = groups;
                     }
                 }
-                (92, Value::Bytes(b)) => a.groups = iota_groups(b),
-                (93, Value::Bytes(b)) => a.groups = mesh_groups(b),
+                (hlo_instruction::IOTA_COLLECTIVE_DEVICE_LIST, Value::Bytes(b)) => {
+                    a.groups = iota_groups(b)
+                }
+                (hlo_instruction::MESH_AXES_REPLICA_GROUP_LIST, Value::Bytes(b)) => {
+                    a.groups = mesh_groups(b)
+                }
                 _ => {}
             }
         }
@@ -172,41 +197,40 @@ impl<'a> HloInstruction<'a> {
         if self.opcode != Opcode::Unknown {
             return self.opcode.name();
         }
-        fields(self.raw)
-            .filter_map(Result::ok)
-            .find_map(|(n, v)| (n == 2).then(|| v.bytes().map(text)).flatten())
-            .unwrap_or_default()
+        bytes_of(self.raw, hlo_instruction::OPCODE).map_or("", text)
     }
 
     /// Target of a custom call; empty for other instructions.
     pub fn custom_call_target(&self) -> &'a str {
-        fields(self.raw)
-            .filter_map(Result::ok)
-            .find_map(|(n, v)| (n == 28).then(|| v.bytes().map(text)).flatten())
-            .unwrap_or_default()
+        bytes_of(self.raw, hlo_instruction::CUSTOM_CALL_TARGET).map_or("", text)
     }
 
     /// The serialized fields that give a collective's device groups, as they stand: a key for
     /// those who want to read each kind of group once.
     pub(crate) fn group_fields(&self) -> Vec<(u32, &'a [u8])> {
+        const GROUPS: [u32; 4] = [
+            hlo_instruction::REPLICA_GROUPS,
+            hlo_instruction::COLLECTIVE_DEVICE_LIST,
+            hlo_instruction::IOTA_COLLECTIVE_DEVICE_LIST,
+            hlo_instruction::MESH_AXES_REPLICA_GROUP_LIST,
+        ];
         fields(self.raw)
             .filter_map(Result::ok)
-            .filter_map(|(n, v)| matches!(n, 49 | 87 | 92 | 93).then(|| Some((n, v.bytes()?)))?)
+            .filter(|(n, _)| GROUPS.contains(n))
+            .filter_map(|(n, v)| Some((n, v.bytes()?)))
             .collect()
     }
 
     /// Serialized sharding, if it carries one.
     pub fn sharding(&self) -> Option<&'a [u8]> {
-        fields(self.raw)
-            .filter_map(Result::ok)
-            .find_map(|(n, v)| (n == 40).then(|| v.bytes()).flatten())
+        bytes_of(self.raw, hlo_instruction::SHARDING)
     }
 }
 
 fn replica_group(bytes: &[u8]) -> Vec<i64> {
     let mut out = Vec::new();
     for field in fields(bytes).filter_map(Result::ok) {
-        if let (1, v) = field {
+        if let (replica_group::REPLICA_IDS, v) = field {
             drop(numbers(v, |n| out.push(n as i64)));
         }
     }
@@ -232,8 +256,12 @@ fn device_list(bytes: &[u8]) -> Option<CollectiveGroups> {
     let mut explicit = Vec::new();
     for field in fields(bytes).filter_map(Result::ok) {
         match field {
-            (1, Value::Bytes(b)) => explicit.push(replica_group(b)),
-            (2, Value::Bytes(b)) => return Some(iota_groups(b)),
+            (collective_device_list::REPLICA_GROUPS, Value::Bytes(b)) => {
+                explicit.push(replica_group(b))
+            }
+            (collective_device_list::IOTA_REPLICA_GROUP_LIST, Value::Bytes(b)) => {
+                return Some(iota_groups(b))
+            }
             _ => {}
         }
     }
@@ -244,10 +272,10 @@ fn iota_groups(bytes: &[u8]) -> CollectiveGroups {
     let n = integers_by_field(bytes);
     let all = |f: u32| n.iter().filter(|(g, _)| *g == f).map(|(_, v)| *v).collect();
     CollectiveGroups::Iota {
-        groups: first(&n, 1),
-        size: first(&n, 2),
-        reshape_dims: all(3),
-        transpose_perm: all(4),
+        groups: first(&n, iota_replica_group_list::NUM_REPLICA_GROUPS),
+        size: first(&n, iota_replica_group_list::NUM_DEVICES_PER_GROUP),
+        reshape_dims: all(iota_replica_group_list::IOTA_RESHAPE_DIMS),
+        transpose_perm: all(iota_replica_group_list::IOTA_TRANSPOSE_PERM),
     }
 }
 
@@ -257,8 +285,8 @@ fn mesh_groups(bytes: &[u8]) -> CollectiveGroups {
     let mut axes = Vec::new();
     for field in fields(bytes) {
         match field {
-            Ok((1, Value::Bytes(b))) => mesh = decode_mesh(b).ok(),
-            Ok((2, Value::Bytes(b))) => match decode_axis(b) {
+            Ok((mesh_axes_replica_group_list::MESH, Value::Bytes(b))) => mesh = decode_mesh(b).ok(),
+            Ok((mesh_axes_replica_group_list::AXES, Value::Bytes(b))) => match decode_axis(b) {
                 Ok(axis) => axes.push(axis),
                 Err(_) => return CollectiveGroups::Unreadable,
             },
@@ -275,8 +303,8 @@ fn mesh_groups(bytes: &[u8]) -> CollectiveGroups {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proto::hlo;
     use prost::Message;
+    use xpeak_protos::hlo;
 
     fn groups(i: &hlo::HloInstructionProto) -> CollectiveGroups {
         let bytes = hlo::HloProto {

@@ -7,6 +7,7 @@ pub(crate) mod assignment;
 pub(crate) mod attributes;
 pub(crate) mod module;
 pub(crate) mod program;
+pub(crate) mod schema;
 pub(crate) mod shape;
 pub(crate) mod sharding;
 pub(crate) mod wire;

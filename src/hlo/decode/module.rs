@@ -2,6 +2,11 @@
 
 use rustc_hash::FxHashMap;
 
+use super::schema::{
+    device_assignment, frontend_attributes, hlo_buffer_donor, hlo_computation,
+    hlo_input_output_alias, hlo_instruction, hlo_module, hlo_schedule, map_entry, op_metadata,
+    stack_frame_index,
+};
 use super::shape::decode_shape;
 use super::wire::{fields, numbers, text, Value, WireError, WireResult};
 use crate::error::Diagnostic;
@@ -27,38 +32,40 @@ pub(crate) fn decode_module<'a>(
     let mut schedules: Vec<(i64, &'a [u8])> = Vec::new();
     for field in fields(bytes) {
         match field? {
-            (1, Value::Bytes(b)) => module.name = text(b),
-            (2, Value::Bytes(b)) => entry_name = text(b),
-            (3, Value::Bytes(b)) => {
+            (hlo_module::NAME, Value::Bytes(b)) => module.name = text(b),
+            (hlo_module::ENTRY_COMPUTATION_NAME, Value::Bytes(b)) => entry_name = text(b),
+            (hlo_module::COMPUTATIONS, Value::Bytes(b)) => {
                 let index = module.computations.len();
                 reader
                     .computation(b, &mut module)
                     .map_err(|e| e.within("computations", Some(index)))?;
             }
-            (5, Value::Varint(v)) => module.id = v as i64,
-            (6, Value::Varint(v)) => entry_id = Some(v as i64),
-            (7, Value::Bytes(b)) => {
+            (hlo_module::ID, Value::Varint(v)) => module.id = v as i64,
+            (hlo_module::ENTRY_COMPUTATION_ID, Value::Varint(v)) => entry_id = Some(v as i64),
+            (hlo_module::SCHEDULE, Value::Bytes(b)) => {
                 schedules = decode_schedule(b).map_err(|e| e.within("schedule", None))?;
             }
-            (8, Value::Bytes(b)) => {
+            (hlo_module::INPUT_OUTPUT_ALIAS, Value::Bytes(b)) => {
                 module.input_output_alias =
                     decode_aliases(b).map_err(|e| e.within("input_output_alias", None))?;
             }
-            (12, Value::Bytes(b)) => module.output_sharding = Some(b),
-            (14, Value::Bytes(b)) => module.parameter_shardings.push(b),
-            (15, Value::Bytes(b)) => {
+            (hlo_module::SPMD_OUTPUT_SHARDING, Value::Bytes(b)) => module.output_sharding = Some(b),
+            (hlo_module::SPMD_PARAMETERS_SHARDINGS, Value::Bytes(b)) => {
+                module.parameter_shardings.push(b)
+            }
+            (hlo_module::DEVICE_ASSIGNMENT, Value::Bytes(b)) => {
                 decode_device_assignment(b, &mut module)
                     .map_err(|e| e.within("device_assignment", None))?;
             }
-            (17, Value::Bytes(b)) => {
+            (hlo_module::STACK_FRAME_INDEX, Value::Bytes(b)) => {
                 module.stack_frames =
                     decode_stack_frames(b).map_err(|e| e.within("stack_frame_index", None))?;
             }
-            (18, Value::Bytes(b)) => {
+            (hlo_module::BUFFER_DONOR, Value::Bytes(b)) => {
                 module.buffer_donors =
                     decode_donors(b).map_err(|e| e.within("buffer_donor", None))?;
             }
-            (19, Value::Bytes(b)) => {
+            (hlo_module::FRONTEND_ATTRIBUTES, Value::Bytes(b)) => {
                 module.frontend_attributes =
                     decode_attributes(b).map_err(|e| e.within("frontend_attributes", None))?;
             }
@@ -136,16 +143,18 @@ impl Reader {
         self.operand_ids.clear();
         for field in fields(bytes) {
             match field? {
-                (1, Value::Bytes(b)) => c.name = text(b),
-                (2, Value::Bytes(b)) => {
+                (hlo_computation::NAME, Value::Bytes(b)) => c.name = text(b),
+                (hlo_computation::INSTRUCTIONS, Value::Bytes(b)) => {
                     let index = module.instructions.len() - first;
                     self.instruction(b, id, module)
                         .map_err(|e| e.within("instructions", Some(index)))?;
                 }
-                (5, Value::Varint(v)) => c.wire_id = v as i64,
-                (6, Value::Varint(v)) => root = Some(v as i64),
-                (7, Value::Varint(v)) => c.is_fusion = v != 0,
-                (8, Value::Bytes(b)) => c.execution_thread = text(b),
+                (hlo_computation::ID, Value::Varint(v)) => c.wire_id = v as i64,
+                (hlo_computation::ROOT_ID, Value::Varint(v)) => root = Some(v as i64),
+                (hlo_computation::IS_FUSION_COMPUTATION, Value::Varint(v)) => c.is_fusion = v != 0,
+                (hlo_computation::EXECUTION_THREAD, Value::Bytes(b)) => {
+                    c.execution_thread = text(b)
+                }
                 _ => {}
             }
         }
@@ -197,19 +206,25 @@ impl Reader {
         };
         for field in fields(bytes) {
             match field? {
-                (1, Value::Bytes(b)) => i.name = text(b),
-                (2, Value::Bytes(b)) => i.opcode = Opcode::from_name(text(b)),
-                (3, Value::Bytes(b)) => i.shape = b,
-                (7, Value::Bytes(b)) => {
+                (hlo_instruction::NAME, Value::Bytes(b)) => i.name = text(b),
+                (hlo_instruction::OPCODE, Value::Bytes(b)) => i.opcode = Opcode::from_name(text(b)),
+                (hlo_instruction::SHAPE, Value::Bytes(b)) => i.shape = b,
+                (hlo_instruction::METADATA, Value::Bytes(b)) => {
                     decode_metadata(b, &mut i).map_err(|e| e.within("metadata", None))?;
                 }
-                (9, Value::Varint(v)) => i.parameter_number = small(v),
-                (13, Value::Varint(v)) => i.tuple_index = small(v),
-                (35, Value::Varint(v)) => i.wire_id = v as i64,
-                (36, v) => numbers(v, |n| self.operand_ids.push(n as i64))
-                    .map_err(|e| e.within("operand_ids", None))?,
-                (38, v) => numbers(v, |n| self.called.push(n as i64))
-                    .map_err(|e| e.within("called_computation_ids", None))?,
+                (hlo_instruction::PARAMETER_NUMBER, Value::Varint(v)) => {
+                    i.parameter_number = small(v)
+                }
+                (hlo_instruction::TUPLE_INDEX, Value::Varint(v)) => i.tuple_index = small(v),
+                (hlo_instruction::ID, Value::Varint(v)) => i.wire_id = v as i64,
+                (hlo_instruction::OPERAND_IDS, v) => {
+                    numbers(v, |n| self.operand_ids.push(n as i64))
+                        .map_err(|e| e.within("operand_ids", None))?
+                }
+                (hlo_instruction::CALLED_COMPUTATION_IDS, v) => {
+                    numbers(v, |n| self.called.push(n as i64))
+                        .map_err(|e| e.within("called_computation_ids", None))?
+                }
                 _ => {}
             }
         }
@@ -263,10 +278,10 @@ fn small(v: u64) -> u32 {
 fn decode_metadata<'a>(bytes: &'a [u8], i: &mut HloInstruction<'a>) -> WireResult<()> {
     for field in fields(bytes) {
         match field? {
-            (2, Value::Bytes(b)) => i.op_name = text(b),
-            (3, Value::Bytes(b)) => i.source_file = text(b),
-            (4, Value::Varint(v)) => i.source_line = small(v),
-            (15, Value::Varint(v)) => i.stack_frame_id = small(v),
+            (op_metadata::OP_NAME, Value::Bytes(b)) => i.op_name = text(b),
+            (op_metadata::SOURCE_FILE, Value::Bytes(b)) => i.source_file = text(b),
+            (op_metadata::SOURCE_LINE, Value::Varint(v)) => i.source_line = small(v),
+            (op_metadata::STACK_FRAME_ID, Value::Varint(v)) => i.stack_frame_id = small(v),
             _ => {}
         }
     }
@@ -277,12 +292,12 @@ fn decode_metadata<'a>(bytes: &'a [u8], i: &mut HloInstruction<'a>) -> WireResul
 fn decode_schedule(bytes: &[u8]) -> WireResult<Vec<(i64, &[u8])>> {
     let mut out = Vec::new();
     for field in fields(bytes) {
-        if let (1, Value::Bytes(entry)) = field? {
+        if let (hlo_schedule::SEQUENCES, Value::Bytes(entry)) = field? {
             let (mut key, mut value) = (0, &[][..]);
             for field in fields(entry) {
                 match field? {
-                    (1, Value::Varint(v)) => key = v as i64,
-                    (2, Value::Bytes(b)) => value = b,
+                    (map_entry::KEY, Value::Varint(v)) => key = v as i64,
+                    (map_entry::VALUE, Value::Bytes(b)) => value = b,
                     _ => {}
                 }
             }
@@ -299,7 +314,7 @@ fn decode_schedule(bytes: &[u8]) -> WireResult<Vec<(i64, &[u8])>> {
 pub fn decode_sequence(bytes: &[u8]) -> WireResult<Vec<i64>> {
     let mut out = Vec::new();
     for field in fields(bytes) {
-        if let (1, v) = field? {
+        if let (hlo_schedule::instruction_sequence::INSTRUCTION_IDS, v) = field? {
             numbers(v, |n| out.push(n as i64))?;
         }
     }
@@ -309,7 +324,7 @@ pub fn decode_sequence(bytes: &[u8]) -> WireResult<Vec<i64>> {
 fn decode_aliases(bytes: &[u8]) -> WireResult<Vec<InputOutputAlias>> {
     let mut out = Vec::new();
     for field in fields(bytes) {
-        let (1, Value::Bytes(entry)) = field? else {
+        let (hlo_input_output_alias::ENTRIES, Value::Bytes(entry)) = field? else {
             continue;
         };
         let mut a = InputOutputAlias {
@@ -319,9 +334,15 @@ fn decode_aliases(bytes: &[u8]) -> WireResult<Vec<InputOutputAlias>> {
         };
         for field in fields(entry) {
             match field? {
-                (1, v) => numbers(v, |n| a.output_index.push(n as i64))?,
-                (2, Value::Varint(v)) => a.parameter_number = small(v),
-                (3, v) => numbers(v, |n| a.parameter_index.push(n as i64))?,
+                (hlo_input_output_alias::alias_entry::OUTPUT_SHAPE_INDEX, v) => {
+                    numbers(v, |n| a.output_index.push(n as i64))?
+                }
+                (hlo_input_output_alias::alias_entry::PARAMETER_NUMBER, Value::Varint(v)) => {
+                    a.parameter_number = small(v)
+                }
+                (hlo_input_output_alias::alias_entry::PARAMETER_SHAPE_INDEX, v) => {
+                    numbers(v, |n| a.parameter_index.push(n as i64))?
+                }
                 _ => {}
             }
         }
@@ -333,7 +354,7 @@ fn decode_aliases(bytes: &[u8]) -> WireResult<Vec<InputOutputAlias>> {
 fn decode_donors(bytes: &[u8]) -> WireResult<Vec<BufferDonor>> {
     let mut out = Vec::new();
     for field in fields(bytes) {
-        let (1, Value::Bytes(entry)) = field? else {
+        let (hlo_buffer_donor::ENTRIES, Value::Bytes(entry)) = field? else {
             continue;
         };
         let mut d = BufferDonor {
@@ -342,8 +363,12 @@ fn decode_donors(bytes: &[u8]) -> WireResult<Vec<BufferDonor>> {
         };
         for field in fields(entry) {
             match field? {
-                (1, Value::Varint(v)) => d.parameter_number = small(v),
-                (2, v) => numbers(v, |n| d.parameter_index.push(n as i64))?,
+                (hlo_buffer_donor::buffer_donor_entry::PARAMETER_NUMBER, Value::Varint(v)) => {
+                    d.parameter_number = small(v)
+                }
+                (hlo_buffer_donor::buffer_donor_entry::PARAMETER_SHAPE_INDEX, v) => {
+                    numbers(v, |n| d.parameter_index.push(n as i64))?
+                }
                 _ => {}
             }
         }
@@ -355,8 +380,12 @@ fn decode_donors(bytes: &[u8]) -> WireResult<Vec<BufferDonor>> {
 fn decode_device_assignment(bytes: &[u8], module: &mut HloModule<'_>) -> WireResult<()> {
     for field in fields(bytes) {
         match field? {
-            (1, Value::Varint(v)) => module.replica_count = small(v).max(1),
-            (2, Value::Varint(v)) => module.num_partitions = small(v).max(1),
+            (device_assignment::REPLICA_COUNT, Value::Varint(v)) => {
+                module.replica_count = small(v).max(1)
+            }
+            (device_assignment::COMPUTATION_COUNT, Value::Varint(v)) => {
+                module.num_partitions = small(v).max(1)
+            }
             _ => {}
         }
     }
@@ -367,14 +396,14 @@ fn decode_device_assignment(bytes: &[u8], module: &mut HloModule<'_>) -> WireRes
 pub(crate) fn decode_attributes(bytes: &[u8]) -> WireResult<Vec<(&str, &str)>> {
     let mut out = Vec::new();
     for field in fields(bytes) {
-        let (1, Value::Bytes(entry)) = field? else {
+        let (frontend_attributes::MAP, Value::Bytes(entry)) = field? else {
             continue;
         };
         let (mut key, mut value) = ("", "");
         for field in fields(entry) {
             match field? {
-                (1, Value::Bytes(b)) => key = text(b),
-                (2, Value::Bytes(b)) => value = text(b),
+                (map_entry::KEY, Value::Bytes(b)) => key = text(b),
+                (map_entry::VALUE, Value::Bytes(b)) => value = text(b),
                 _ => {}
             }
         }
@@ -388,13 +417,13 @@ fn decode_stack_frames(bytes: &[u8]) -> WireResult<StackFrameIndex<'_>> {
     let mut index = StackFrameIndex::default();
     for field in fields(bytes) {
         match field? {
-            (1, Value::Bytes(b)) => index.files.push(text(b)),
-            (2, Value::Bytes(b)) => index.functions.push(text(b)),
-            (3, Value::Bytes(b)) => {
+            (stack_frame_index::FILE_NAMES, Value::Bytes(b)) => index.files.push(text(b)),
+            (stack_frame_index::FUNCTION_NAMES, Value::Bytes(b)) => index.functions.push(text(b)),
+            (stack_frame_index::FILE_LOCATIONS, Value::Bytes(b)) => {
                 let n = four_numbers(b)?;
                 index.locations.push((n[0], n[1], n[2], n[3]));
             }
-            (4, Value::Bytes(b)) => {
+            (stack_frame_index::STACK_FRAMES, Value::Bytes(b)) => {
                 let n = four_numbers(b)?;
                 index.frames.push((n[0], n[1]));
             }

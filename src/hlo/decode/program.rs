@@ -2,6 +2,7 @@
 
 use super::assignment::decode_assignment;
 use super::module::decode_module;
+use super::schema::{hlo, hlo_snapshot};
 use super::shape::decode_shape_leaf;
 use super::wire::{fields, Value, WireResult};
 use crate::error::{Diagnostic, Severity};
@@ -9,6 +10,7 @@ use crate::hlo::{BufferId, Program, Shape};
 
 /// Which message a program's bytes are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum HloContainer {
     /// HloProto: a module, perhaps with buffer assignment.
     Proto,
@@ -34,7 +36,7 @@ pub fn decode_program(bytes: &[u8], container: HloContainer) -> WireResult<Progr
         });
     }
     if container == HloContainer::Snapshot {
-        let inner = first_message(bytes, 1)?;
+        let inner = first_message(bytes, hlo_snapshot::HLO)?;
         return decode_program(inner, HloContainer::Proto).map_err(|e| e.within("hlo", None));
     }
     let mut module_bytes = None;
@@ -42,8 +44,8 @@ pub fn decode_program(bytes: &[u8], container: HloContainer) -> WireResult<Progr
     let mut cut = None;
     for field in fields(bytes) {
         match field {
-            Ok((1, Value::Bytes(b))) => module_bytes = Some(b),
-            Ok((3, Value::Bytes(b))) => assignment_bytes = Some(b),
+            Ok((hlo::HLO_MODULE, Value::Bytes(b))) => module_bytes = Some(b),
+            Ok((hlo::BUFFER_ASSIGNMENT, Value::Bytes(b))) => assignment_bytes = Some(b),
             Ok(_) => {}
             // Without the module there is nothing to show; after it, what there is can be used.
             Err(e) if module_bytes.is_none() => return Err(e),

@@ -1,5 +1,6 @@
 //! ShapeProto bytes → [`Shape`].
 
+use super::schema::{layout, shape, tile};
 use super::wire::{fields, numbers, Value, WireError, WireResult};
 use crate::hlo::{ElementType, Layout, Shape};
 
@@ -28,7 +29,7 @@ pub fn decode_shape_leaf(bytes: &[u8], index: &[i64]) -> WireResult<Option<Shape
         let mut seen = 0;
         let mut found = None;
         for field in fields(at) {
-            if let (4, Value::Bytes(b)) = field? {
+            if let (shape::TUPLE_SHAPES, Value::Bytes(b)) = field? {
                 if seen == element {
                     found = Some(b);
                     break;
@@ -51,18 +52,18 @@ fn decode_at_depth(bytes: &[u8], depth: u32) -> WireResult<Shape> {
     let mut shape = Shape::default();
     for field in fields(bytes) {
         match field? {
-            (2, Value::Varint(v)) => {
+            (shape::ELEMENT_TYPE, Value::Varint(v)) => {
                 shape.element_type = ElementType(u32::try_from(v).unwrap_or(0));
             }
-            (3, v) => numbers(v, |n| shape.dimensions.push(non_negative(n)))
+            (shape::DIMENSIONS, v) => numbers(v, |n| shape.dimensions.push(non_negative(n)))
                 .map_err(|e| e.within("dimensions", None))?,
-            (4, Value::Bytes(b)) => {
+            (shape::TUPLE_SHAPES, Value::Bytes(b)) => {
                 let i = shape.tuple.len();
                 let inner =
                     decode_at_depth(b, depth + 1).map_err(|e| e.within("tuple_shapes", Some(i)))?;
                 shape.tuple.push(inner);
             }
-            (5, Value::Bytes(b)) => {
+            (shape::LAYOUT, Value::Bytes(b)) => {
                 shape.layout = Some(decode_layout(b).map_err(|e| e.within("layout", None))?);
             }
             _ => {}
@@ -75,27 +76,29 @@ fn decode_layout(bytes: &[u8]) -> WireResult<Layout> {
     let mut layout = Layout::default();
     for field in fields(bytes) {
         match field? {
-            (1, v) => {
+            (layout::MINOR_TO_MAJOR, v) => {
                 numbers(v, |n| {
                     layout
                         .minor_to_major
                         .push(u32::try_from(n).unwrap_or(u32::MAX))
                 })?;
             }
-            (6, Value::Bytes(tile)) => {
+            (layout::TILES, Value::Bytes(tile)) => {
                 let mut dims = Vec::new();
                 for field in fields(tile) {
-                    if let (1, v) = field? {
+                    if let (tile::DIMENSIONS, v) = field? {
                         numbers(v, |n| dims.push(non_negative(n)))?;
                     }
                 }
                 layout.tiles.push(dims);
             }
-            (7, Value::Varint(v)) => {
+            (layout::ELEMENT_SIZE_IN_BITS, Value::Varint(v)) => {
                 layout.element_size_in_bits = u32::try_from(v).unwrap_or(0).min(1024);
             }
-            (8, Value::Varint(v)) => layout.memory_space = v as i64,
-            (16, Value::Varint(v)) => layout.tail_padding_alignment_in_elements = non_negative(v),
+            (layout::MEMORY_SPACE, Value::Varint(v)) => layout.memory_space = v as i64,
+            (layout::TAIL_PADDING_ALIGNMENT_IN_ELEMENTS, Value::Varint(v)) => {
+                layout.tail_padding_alignment_in_elements = non_negative(v)
+            }
             _ => {}
         }
     }
@@ -114,8 +117,8 @@ fn non_negative(n: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proto::hlo;
     use prost::Message;
+    use xpeak_protos::hlo;
 
     #[test]
     fn a_shape_survives_the_wire() {

@@ -1,6 +1,7 @@
 //! OpSharding bytes → [`Sharding`]. Sizes and device numbers are kept as written; what they mean
 //! is checked where they are used.
 
+use super::schema::{axis_ref, mesh, named_sharding, op_sharding};
 use super::wire::{fields, numbers, text, Value, WireError, WireResult};
 use crate::hlo::{AxisRef, Mesh, MeshAxis, NamedSharding, Sharding, SubgroupKind, TileAssignment};
 
@@ -26,20 +27,28 @@ fn at_depth(bytes: &[u8], depth: u32) -> WireResult<Sharding> {
     let mut named = None;
     for field in fields(bytes) {
         match field? {
-            (1, Value::Varint(v)) => kind = v,
-            (3, v) => numbers(v, |n| tile.dimensions.push(non_negative(n)))?,
-            (4, v) => numbers(v, |n| tile.devices.push(non_negative(n)))?,
-            (5, Value::Bytes(b)) => {
+            (op_sharding::TYPE, Value::Varint(v)) => kind = v,
+            (op_sharding::TILE_ASSIGNMENT_DIMENSIONS, v) => {
+                numbers(v, |n| tile.dimensions.push(non_negative(n)))?
+            }
+            (op_sharding::TILE_ASSIGNMENT_DEVICES, v) => {
+                numbers(v, |n| tile.devices.push(non_negative(n)))?
+            }
+            (op_sharding::TUPLE_SHARDINGS, Value::Bytes(b)) => {
                 let i = tuple.len();
                 tuple.push(
                     at_depth(b, depth + 1).map_err(|e| e.within("tuple_shardings", Some(i)))?,
                 );
             }
-            (6, Value::Varint(v)) => replicate_last = v != 0,
-            (8, v) => numbers(v, |n| tile.subgroups.push(subgroup(n)))?,
-            (9, v) => numbers(v, |n| tile.reshape_dims.push(non_negative(n)))?,
-            (10, v) => numbers(v, |n| tile.transpose_perm.push(non_negative(n)))?,
-            (14, Value::Bytes(b)) => {
+            (op_sharding::REPLICATE_ON_LAST_TILE_DIM, Value::Varint(v)) => replicate_last = v != 0,
+            (op_sharding::LAST_TILE_DIMS, v) => numbers(v, |n| tile.subgroups.push(subgroup(n)))?,
+            (op_sharding::IOTA_RESHAPE_DIMS, v) => {
+                numbers(v, |n| tile.reshape_dims.push(non_negative(n)))?
+            }
+            (op_sharding::IOTA_TRANSPOSE_PERM, v) => {
+                numbers(v, |n| tile.transpose_perm.push(non_negative(n)))?
+            }
+            (op_sharding::NAMED_SHARDING, Value::Bytes(b)) => {
                 named = Some(
                     named_at_depth(b, depth + 1).map_err(|e| e.within("named_sharding", None))?,
                 );
@@ -81,23 +90,33 @@ fn named_at_depth(bytes: &[u8], depth: u32) -> WireResult<Sharding> {
     let mut tuple = Vec::new();
     for field in fields(bytes) {
         match field? {
-            (1, Value::Bytes(b)) => tuple.push(named_at_depth(b, depth + 1)?),
-            (2, Value::Bytes(b)) => n.mesh = decode_mesh(b)?,
-            (3, Value::Bytes(b)) => {
+            (named_sharding::TUPLE_SHARDINGS, Value::Bytes(b)) => {
+                tuple.push(named_at_depth(b, depth + 1)?)
+            }
+            (named_sharding::MESH, Value::Bytes(b)) => n.mesh = decode_mesh(b)?,
+            (named_sharding::DIM_SHARDINGS, Value::Bytes(b)) => {
                 let (mut axes, mut closed) = (Vec::new(), false);
                 for field in fields(b) {
                     match field? {
-                        (1, Value::Bytes(b)) => axes.push(decode_axis(b)?),
-                        (2, Value::Varint(v)) => closed = v != 0,
+                        (named_sharding::dimension_sharding::AXES, Value::Bytes(b)) => {
+                            axes.push(decode_axis(b)?)
+                        }
+                        (named_sharding::dimension_sharding::IS_CLOSED, Value::Varint(v)) => {
+                            closed = v != 0
+                        }
                         _ => {}
                     }
                 }
                 n.dimensions.push(axes);
                 n.closed.push(closed);
             }
-            (4, Value::Bytes(b)) => n.replicated_axes.push(decode_axis(b)?),
-            (5, Value::Bytes(b)) => n.unreduced_axes.push(decode_axis(b)?),
-            (7, Value::Bytes(b)) => n.manual_axes.push(decode_axis(b)?),
+            (named_sharding::REPLICATED_AXES, Value::Bytes(b)) => {
+                n.replicated_axes.push(decode_axis(b)?)
+            }
+            (named_sharding::UNREDUCED_AXES, Value::Bytes(b)) => {
+                n.unreduced_axes.push(decode_axis(b)?)
+            }
+            (named_sharding::MANUAL_AXES, Value::Bytes(b)) => n.manual_axes.push(decode_axis(b)?),
             _ => {}
         }
     }
@@ -113,26 +132,32 @@ pub(crate) fn decode_mesh(bytes: &[u8]) -> WireResult<Mesh> {
     let mut mesh = Mesh::default();
     for field in fields(bytes) {
         match field? {
-            (1, Value::Bytes(b)) => {
+            (mesh::AXES, Value::Bytes(b)) => {
                 let mut axis = MeshAxis {
                     name: String::new(),
                     size: 0,
                 };
                 for field in fields(b) {
                     match field? {
-                        (1, Value::Bytes(b)) => text(b).clone_into(&mut axis.name),
-                        (2, Value::Varint(v)) => axis.size = non_negative(v),
+                        (mesh::mesh_axis::NAME, Value::Bytes(b)) => {
+                            text(b).clone_into(&mut axis.name)
+                        }
+                        (mesh::mesh_axis::SIZE, Value::Varint(v)) => axis.size = non_negative(v),
                         _ => {}
                     }
                 }
                 mesh.axes.push(axis);
             }
-            (2, v) => numbers(v, |n| mesh.device_ids.push(non_negative(n)))?,
-            (3, Value::Bytes(b)) => {
+            (mesh::DEVICE_IDS, v) => numbers(v, |n| mesh.device_ids.push(non_negative(n)))?,
+            (mesh::IOTA_TRANSFORM, Value::Bytes(b)) => {
                 for field in fields(b) {
                     match field? {
-                        (1, v) => numbers(v, |n| mesh.reshape_dims.push(non_negative(n)))?,
-                        (2, v) => numbers(v, |n| mesh.transpose_perm.push(non_negative(n)))?,
+                        (mesh::iota_transform::RESHAPE_DIMS, v) => {
+                            numbers(v, |n| mesh.reshape_dims.push(non_negative(n)))?
+                        }
+                        (mesh::iota_transform::TRANSPOSE_PERM, v) => {
+                            numbers(v, |n| mesh.transpose_perm.push(non_negative(n)))?
+                        }
                         _ => {}
                     }
                 }
@@ -151,13 +176,17 @@ pub(crate) fn decode_axis(bytes: &[u8]) -> WireResult<AxisRef> {
     };
     for field in fields(bytes) {
         match field? {
-            (1, Value::Varint(v)) => axis.axis = usize::try_from(v).unwrap_or(usize::MAX),
-            (2, Value::Bytes(b)) => {
+            (axis_ref::MESH_AXIS_INDEX, Value::Varint(v)) => {
+                axis.axis = usize::try_from(v).unwrap_or(usize::MAX)
+            }
+            (axis_ref::SUB_AXIS_INFO, Value::Bytes(b)) => {
                 let mut part = (0, 0);
                 for field in fields(b) {
                     match field? {
-                        (1, Value::Varint(v)) => part.0 = non_negative(v),
-                        (2, Value::Varint(v)) => part.1 = non_negative(v),
+                        (axis_ref::sub_axis::PRE_SIZE, Value::Varint(v)) => {
+                            part.0 = non_negative(v)
+                        }
+                        (axis_ref::sub_axis::SIZE, Value::Varint(v)) => part.1 = non_negative(v),
                         _ => {}
                     }
                 }

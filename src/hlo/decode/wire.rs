@@ -256,6 +256,13 @@ pub fn numbers(value: Value<'_>, mut each: impl FnMut(u64)) -> WireResult<()> {
     Ok(())
 }
 
+/// The first length-delimited field of this number; `None` if there is none before any damage.
+pub(crate) fn bytes_of(message: &[u8], number: u32) -> Option<&[u8]> {
+    fields(message)
+        .filter_map(Result::ok)
+        .find_map(|(n, v)| v.bytes().filter(|_| n == number))
+}
+
 /// Text that need not be UTF-8: the valid text up to the first bad byte.
 #[inline]
 pub fn text(bytes: &[u8]) -> &str {
