@@ -60,9 +60,22 @@ fn flag(f: &Flag) -> String {
 /// Columns of the list of topics.
 const WIDTH: usize = 79;
 
+/// Every topic with what it is in a few words, under the title of its sort.
+fn topics() -> [(&'static str, Vec<(&'static str, &'static str)>); 4] {
+    let terms = |list: &'static [Term]| list.iter().map(|t| (t.id, t.brief)).collect();
+    let interventions = INTERVENTIONS.iter().map(|i| (i.id.name(), i.name));
+    let flags = FLAGS.iter().map(|f| (f.name, f.what));
+    [
+        ("Terms", terms(TERMS)),
+        ("Findings", terms(FINDINGS)),
+        ("Interventions", interventions.collect()),
+        ("Flags (a last resort)", flags.collect()),
+    ]
+}
+
 fn index() -> String {
     let mut out = String::from("Topics (xpeak explain TOPIC):\n");
-    let mut part = |title: &str, rows: Vec<(&str, &str)>| {
+    for (title, rows) in topics() {
         out.push_str(&format!("\n{title}\n"));
         for (id, text) in rows {
             // Flags have long names: what they do stands below.
@@ -74,21 +87,7 @@ fn index() -> String {
             out.push_str(line.trim_end());
             out.push('\n');
         }
-    };
-    let terms = |list: &'static [Term]| list.iter().map(|t| (t.id, t.brief)).collect();
-    part("Terms", terms(TERMS));
-    part("Findings", terms(FINDINGS));
-    part(
-        "Interventions",
-        INTERVENTIONS
-            .iter()
-            .map(|i| (i.id.name(), i.name))
-            .collect(),
-    );
-    part(
-        "Flags (a last resort)",
-        FLAGS.iter().map(|f| (f.name, f.what)).collect(),
-    );
+    }
     out
 }
 
@@ -127,13 +126,9 @@ pub fn suggest(topic: &str) -> Vec<&'static str> {
                     .any(|part| part == *w && *w != "xla" && *w != "tpu")
             })
     };
-    let terms = TERMS.iter().chain(FINDINGS).map(|t| t.id);
-    let all = terms
-        .chain(INTERVENTIONS.iter().map(|i| i.id.name()))
-        .chain(FLAGS.iter().map(|f| f.name));
     let mut out: Vec<&'static str> = Vec::new();
-    for id in all.filter(|id| near(id)) {
-        if out.len() < 6 && !out.contains(&id) {
+    for (id, _) in topics().into_iter().flat_map(|(_, rows)| rows) {
+        if near(id) && out.len() < 6 && !out.contains(&id) {
             out.push(id);
         }
     }
@@ -155,11 +150,7 @@ mod tests {
 
     #[test]
     fn every_topic_is_explained() {
-        let ids = TERMS.iter().chain(FINDINGS).map(|t| t.id);
-        let ids = ids
-            .chain(INTERVENTIONS.iter().map(|i| i.id.name()))
-            .chain(FLAGS.iter().map(|f| f.name));
-        for id in ids {
+        for (id, _) in topics().into_iter().flat_map(|(_, rows)| rows) {
             let text = explain(Some(id)).unwrap();
             assert!(text.len() > 40, "{id}");
             assert!(explain(None).unwrap().contains(id), "{id}");
@@ -186,11 +177,10 @@ mod tests {
         let list = explain(None).unwrap();
         assert!(list.lines().all(|l| l.chars().count() <= 79), "{list}");
         for line in list.lines().filter(|l| l.ends_with('…')) {
-            let known = FLAGS.iter().map(|f| f.what);
-            let known = known.chain(INTERVENTIONS.iter().map(|i| i.name));
+            let mut known = topics().into_iter().skip(2).flat_map(|(_, rows)| rows);
             let cut = line.trim().trim_end_matches('…');
             assert!(
-                known.into_iter().any(|t| t
+                known.any(|(_, text)| text
                     .strip_prefix(cut)
                     .is_some_and(|rest| rest.starts_with([' ', ',', ';']))),
                 "{line}"
