@@ -2,20 +2,26 @@
 //!
 //! In: names of scopes, operations and arguments. Out: the same with `*` for numbers.
 
+/// Letters that make a word, whose number at its end counts repeats.
+const WORD: usize = 4;
+
 /// A name with `*` for each number that tells repeats apart: `layers_12/mlp[3]` → `layers_*/mlp[*]`.
 ///
-/// Such a number stands alone between separators. One within a word (`conv2d`, `w1`) is part of
-/// a name; one in brackets with something else (`dot[dims=(3,)]`) is a dimension or a parameter.
+/// Such a number stands alone between separators, or ends a word of four letters or more
+/// (`layer12`, `block3`). One within a word (`conv2d`) or after a letter or two (`w1`, `fc2`) is
+/// part of a name; one in brackets with something else (`dot[dims=(3,)]`) is a dimension or a
+/// parameter.
 pub fn stars(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    let (mut before, mut depth) = (None, 0usize);
+    let (mut before, mut depth, mut letters) = (None, 0usize, 0usize);
     for piece in pieces(text) {
         let after = rest.get(piece.len()..).unwrap_or_default();
         let next = after.chars().next();
         let alone = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
         let index = before == Some('[') && next == Some(']') && depth == 1;
-        let folds = is_number(piece) && alone(before) && alone(next) && (depth == 0 || index);
+        let starts = alone(before) || letters >= WORD;
+        let folds = is_number(piece) && starts && alone(next) && (depth == 0 || index);
         out.push_str(if folds { "*" } else { piece });
         for c in piece.chars() {
             depth = match c {
@@ -23,6 +29,7 @@ pub fn stars(text: &str) -> String {
                 ']' => depth.saturating_sub(1),
                 _ => depth,
             };
+            letters = if c.is_alphabetic() { letters + 1 } else { 0 };
             before = Some(c);
         }
         rest = after;
