@@ -2,7 +2,7 @@
 //! failure's text joined with the program it is about.
 //!
 //! In: what `oom` read, and a report of the program where there is one. Out: a [`TriageReport`], a
-//! [`Joined`] failure. May use: `oom`, `report`, `findings`.
+//! [`Joined`] failure. May use: `oom`, `report`, `findings`, `hlo`.
 //!
 //! ```text
 //! OomReport ─┬─ Failure ─ plan (scenario -> rules) ─ rule (rules -> steps) ─ Triage
