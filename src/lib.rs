@@ -32,7 +32,7 @@
 //!
 //! // What is wasted, and what to do about it.
 //! let mut findings = hbm.findings.iter();
-//! let kept = findings.find(|f| f.kind == FindingKind::SavedActivations);
+//! let kept = findings.find(|f| f.kind == FindingKind::SAVED_ACTIVATIONS);
 //! assert!(kept.is_some_and(|f| f.action.contains("jax.checkpoint")));
 //!
 //! // What a change would save: live ranges edited, replayed, packed again.
@@ -88,6 +88,7 @@ pub mod cli;
 pub mod dataflow;
 pub mod devices;
 mod error;
+pub mod facts;
 pub mod findings;
 pub mod hlo;
 pub mod memory;

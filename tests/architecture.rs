@@ -19,6 +19,7 @@ const ROOMS: &[&[&str]] = &[
     &["peak"],
     &["devices"],
     &["training"],
+    &["facts"],
     &["findings"],
     &["whatif", "report"],
     &["triage"],

@@ -324,7 +324,7 @@ fn triage_joins_a_text_with_its_dump() {
 
 #[test]
 fn explain_knows_every_finding() {
-    for kind in xpeak::findings::FindingKind::ALL {
+    for kind in xpeak::findings::FindingKind::all() {
         let o = xpeak(&["explain", kind.name()]);
         assert_eq!(code(&o), 0, "{}", kind.name());
         assert!(o.stdout.len() > 60, "{}", kind.name());

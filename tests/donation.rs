@@ -7,15 +7,15 @@ mod build;
 mod common;
 
 use build::{Build, SIZE};
-use xpeak::dataflow::Graph;
+use xpeak::facts::Facts;
 use xpeak::findings::{donation_findings, Finding, SavingKind};
 use xpeak::hlo::MemorySpace;
 use xpeak::hlo::{decode_program, HloContainer};
 use xpeak::memory::space_usage;
 use xpeak::peak::{peak_snapshot, Context};
-use xpeak::training::{donation_candidates, DonationPair};
+use xpeak::training::DonationPair;
 
-fn look<T>(bytes: &[u8], f: impl FnOnce(&Context<'_, '_>, &Graph) -> T) -> T {
+fn look<T>(bytes: &[u8], f: impl FnOnce(&Facts<'_, '_>) -> T) -> T {
     let program = decode_program(bytes, HloContainer::Proto).unwrap();
     let usage = space_usage(program.assignment.as_ref().unwrap(), MemorySpace::HBM);
     let peak = peak_snapshot(&program, &usage);
@@ -25,11 +25,15 @@ fn look<T>(bytes: &[u8], f: impl FnOnce(&Context<'_, '_>, &Graph) -> T) -> T {
         peak: &peak,
         capacity_bytes: None,
     };
-    f(&ctx, &Graph::new(&program))
+    f(&Facts::new(ctx, Vec::new()))
+}
+
+fn found(facts: &Facts<'_, '_>) -> Vec<Finding> {
+    donation_findings(facts, facts.donations())
 }
 
 fn pairs(b: Build) -> Vec<DonationPair> {
-    look(&b.bytes(), donation_candidates)
+    look(&b.bytes(), |facts| facts.donations().to_vec())
 }
 
 /// (effective, may save) of the only pair.
@@ -187,9 +191,9 @@ fn promises_hold_when_compiled() {
         ("decode_v6e_nodonate", "decode_v6e_donate"),
     ] {
         let (bytes, info, other) = (common::read(base), info(donated), common::read(donated));
-        let found = look(&bytes, donation_findings);
+        let found = look(&bytes, found);
         let promised = sum(&found, SavingKind::Exact);
-        let peak = |b: &[u8]| look(b, |ctx, _| ctx.usage.peak_bytes());
+        let peak = |b: &[u8]| look(b, |ctx| ctx.usage.peak_bytes());
         assert_eq!(promised, peak(&bytes) - peak(&other), "{base}");
         let aliased = info["memory_analysis"]["alias_size_in_bytes"]
             .as_u64()
@@ -211,7 +215,7 @@ fn promises_hold_when_compiled() {
 fn what_is_donated_is_not_advised_again() {
     for name in ["lm_v6e_donated", "serve_v6e_donated", "lm_v6e_checkpoint"] {
         let bytes = common::read(name);
-        let found = look(&bytes, donation_findings);
+        let found = look(&bytes, found);
         assert!(found.is_empty(), "{name}: {found:?}");
     }
 }
@@ -221,7 +225,7 @@ fn what_is_donated_is_not_advised_again() {
 #[test]
 fn a_copy_of_the_argument_is_counted() {
     let bytes = common::read("control_flow_v5p");
-    let found = look(&bytes, donation_findings);
+    let found = look(&bytes, found);
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].saving, SavingKind::UpperBound);
     assert_eq!(found[0].saving_bytes, 128 << 20);
@@ -232,9 +236,7 @@ fn a_copy_of_the_argument_is_counted() {
 fn donation_in_vain_is_told_and_promises_nothing() {
     let all = |name: &str| {
         let bytes = common::read(name);
-        let mut found = look(&bytes, |ctx, graph| {
-            xpeak::findings::all_findings(ctx, graph, Vec::new())
-        });
+        let mut found = look(&bytes, xpeak::findings::all_findings);
         found.retain(|f| f.title.contains("is donated, but"));
         found
     };
@@ -250,7 +252,7 @@ fn donation_in_vain_is_told_and_promises_nothing() {
 
 #[test]
 fn the_action_can_be_written_down() {
-    let found = look(&common::read("lm_v6e"), donation_findings);
+    let found = look(&common::read("lm_v6e"), found);
     assert_eq!(found.len(), 1);
     assert!(found[0].action.contains("donate_argnames=(\"state\",)"));
     assert!(found[0].action.contains("donate_argnums=(0,)"));

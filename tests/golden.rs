@@ -303,3 +303,23 @@ fn no_json_writes_a_key_twice() {
         }
     }
 }
+
+/// The table of kinds in `docs/findings.md` is what the kinds say of themselves.
+#[test]
+fn the_page_of_findings_is_current() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/findings.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let start = page.find("| kind | what it detects |").unwrap();
+    let rows = start + page[start..].find("|---|").unwrap();
+    let rows = rows + page[rows..].find('\n').unwrap() + 1;
+    let end = rows + page[rows..].find("\n\n").unwrap() + 1;
+    let current = format!(
+        "{}{}{}",
+        &page[..rows],
+        xpeak::findings::docs_rows(),
+        &page[end..]
+    );
+    let mut wrong = Vec::new();
+    compare(&path, &current, &mut wrong);
+    assert_as_kept(&wrong);
+}

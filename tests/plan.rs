@@ -79,7 +79,7 @@ fn a_finding_s_sharding_saves_no_more_than_the_finding_says() {
                 f.saving_bytes
             );
         };
-        for kind in [FindingKind::Unsharded, FindingKind::RedundantCopies] {
+        for kind in [FindingKind::UNSHARDED, FindingKind::REDUNDANT_COPIES] {
             let count = space.findings.iter().filter(|f| f.kind == kind).count();
             for n in 1..=count {
                 for ways in [2, 4] {

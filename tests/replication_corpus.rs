@@ -87,7 +87,7 @@ impl Case {
             capacity_bytes: None,
         };
         let summary = replication_summary(&ctx, &replication);
-        let findings = unsharded_findings(&ctx, &replication);
+        let findings = unsharded_findings(&ctx, &replication, &summary);
         check_sums(&ctx, &replication, &summary);
         f(&Seen {
             program: &program,
@@ -128,7 +128,7 @@ fn unsharded_logits_are_found_and_come_first() {
     let case = Case::open("transformer_v6e_unsharded_logits");
     case.look(true, |s| {
         let first = &s.findings[0];
-        assert_eq!(first.kind, FindingKind::RedundantCopies);
+        assert_eq!(first.kind, FindingKind::REDUNDANT_COPIES);
         assert_eq!(first.severity, FindingSeverity::High);
         assert!(
             first.title.contains("f32[16,2048,32000]"),
@@ -171,7 +171,7 @@ fn an_unsharded_embedding_is_found_with_its_gradient_and_moments() {
                 .iter()
                 .find(|f| f.title.contains(&format!("`{name}`")))
                 .unwrap_or_else(|| panic!("{name} is missing"));
-            assert_eq!(found.kind, FindingKind::Unsharded);
+            assert_eq!(found.kind, FindingKind::UNSHARDED);
             assert_eq!(found.bytes, 32000 * 2048 * 4);
             assert_eq!(found.saving_bytes, 32000 * 2048 * 3);
             assert!(found.action.contains("PartitionSpec("));
@@ -197,7 +197,7 @@ fn replicated_weights_gradients_and_outputs_are_found() {
             let unsharded = |what: &str| {
                 s.findings
                     .iter()
-                    .any(|f| f.kind == FindingKind::Unsharded && f.title.starts_with(what))
+                    .any(|f| f.kind == FindingKind::UNSHARDED && f.title.starts_with(what))
             };
             assert!(unsharded("`params[0][*]`") && unsharded("`params[1][*]`"));
             assert!(unsharded("result of `jit(train_step)/sub`"));
@@ -352,7 +352,7 @@ fn samples_show_what_they_were_made_to_show() {
             let found = s
                 .findings
                 .iter()
-                .filter(|f| f.kind == FindingKind::Unsharded && f.title.contains("embed"))
+                .filter(|f| f.kind == FindingKind::UNSHARDED && f.title.contains("embed"))
                 .count();
             assert!(found >= 3, "{:?}", s.findings);
         });
@@ -360,7 +360,7 @@ fn samples_show_what_they_were_made_to_show() {
     {
         let case = Case::open("lm_v6e");
         case.look(true, |s| {
-            assert!(!s.findings.iter().any(|f| f.kind == FindingKind::Unsharded));
+            assert!(!s.findings.iter().any(|f| f.kind == FindingKind::UNSHARDED));
         });
     }
 }
@@ -400,7 +400,7 @@ fn damaged_programs_do_not_panic() {
         };
         let summary = replication_summary(&ctx, &r);
         assert!(summary.redundant_bytes <= summary.peak_bytes);
-        let _ = unsharded_findings(&ctx, &r);
+        let _ = unsharded_findings(&ctx, &r, &summary);
         let _ = global_shape_witness(&program, &program, &r);
         looked_at += 1;
     }

@@ -37,7 +37,7 @@ pub(crate) fn whatif(args: WhatIfArgs) -> Result<u8> {
             space: options.space,
             edits,
             findings: findings(&report, &options),
-            meshes: &meshes_beside(module),
+            meshes: meshes_beside(module),
             capacity_bytes,
         },
     )?;
@@ -80,7 +80,7 @@ pub(crate) fn plan(args: PlanArgs) -> Result<u8> {
             capacity_bytes,
             reserve_bytes,
             findings: findings(&report, &options),
-            meshes: &meshes_beside(module),
+            meshes: meshes_beside(module),
             device_kind: report.device.kind.as_deref(),
         },
     )?;

@@ -5,19 +5,41 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::evidence::{buffer_ids, counted, matters, place, shortened};
-use super::finding::{Finding, FindingKind, FindingSeverity, Safety, SavingKind};
+use super::finding::{Detector, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
 use crate::dataflow::Graph;
 use crate::hlo::op_name::operation;
 use crate::hlo::InstructionId;
 use crate::peak::{Context, PeakBuffer};
 use crate::text::stars;
 use crate::training::kept::{compiler_recomputes, product_bytes, waists};
-use crate::training::{saved_activations, SavedActivation};
+use crate::training::SavedActivation;
 use crate::units;
 
+pub(crate) static DETECTOR: Detector = Detector {
+    name: "saved_activations",
+    intervention: Some("checkpoint"),
+    brief: "forward results kept for the backward pass",
+    text: "Values of the forward pass are kept for the backward pass. jax.checkpoint recomputes them instead; micro-batching makes them smaller.",
+    detects: "Results of the forward pass held for the backward pass; of a scan with the number of iterations and the size of one.",
+    how: "A block at the peak whose maker's name has `jvp` without `transpose`, and which an operation with `transpose` reads after the peak, directly or through copies. The maker is found through copies, in-place updates of stacked arrays and fusions. Trip counts are the back end's, a counter compared with a constant, or the first dimension that all stacks share. What `jax.checkpoint_policies.dots_saveable` would keep is the body's products times the iterations, held today or not.",
+    silent: "The names are missing (a file stripped of metadata, a framework other than JAX). Under `jax.checkpoint` only results of products that its policy saves are reported: a block's inputs have to stay. Of layers without a loop, results that repeat and that all later ones are computed from are inputs, too.",
+    saving: "`upper_bound`: all of them. What is recomputed block by block comes back for a short time.",
+    every_space: false,
+    find: |facts, _| activation_findings(facts, facts.graph(), facts.saved_activations()),
+    yields_to: &[],
+};
+
+impl FindingKind {
+    /// Forward results held for the backward pass.
+    pub const SAVED_ACTIVATIONS: FindingKind = FindingKind::new(&DETECTOR);
+}
+
 /// One finding per loop whose results are stacked, and one for all others.
-pub fn activation_findings(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<Finding> {
-    let saved = saved_activations(ctx, graph);
+pub fn activation_findings(
+    ctx: &Context<'_, '_>,
+    graph: &Graph,
+    saved: &[SavedActivation],
+) -> Vec<Finding> {
     // What a checkpointed block keeps besides products are its inputs: those it needs.
     let freeable = |s: &&SavedActivation| !s.checkpointed || s.is_product;
     let mut loops: Vec<InstructionId> = saved.iter().filter_map(|s| s.stacked_by).collect();
@@ -108,7 +130,7 @@ fn finding(
 ) -> Finding {
     let bytes = total(group);
     Finding {
-        kind: FindingKind::SavedActivations,
+        kind: FindingKind::SAVED_ACTIVATIONS,
         severity: FindingSeverity::of_share(bytes, ctx.usage.peak_bytes()),
         title,
         bytes,

@@ -1,90 +1,81 @@
 //! All findings of one memory space, in one order.
+//!
+//! In: the facts of a space. Out: its findings, those that others say better left out, with lines on
+//! which share buffers.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::activations::activation_findings;
-use super::capacity::capacity_findings;
-use super::debug::debug_findings;
-use super::donated_in_vain::donated_in_vain;
-use super::donation::donation_findings;
-use super::finding::{Finding, FindingKind, FindingSeverity};
-use super::float32::float32_findings;
-use super::fragmentation::fragmentation_findings;
-use super::large_tensor::large_tensor_findings;
-use super::long_lived::long_lived_findings;
-use crate::dataflow::Graph;
+use super::finding::{Detector, Finding, FindingKind, FindingSeverity};
+use super::{
+    activations, capacity, debug, donation, float32, fragmentation, large_tensor, long_lived,
+    padding, unsharded,
+};
+use crate::facts::Facts;
 use crate::hlo::MemorySpace;
-use crate::peak::Context;
 
-/// Findings of a space, with those of other analyses (`extra`): a program that does not fit comes
-/// first, then by what they save, by what they are about, by kind and title. On-chip spaces have
-/// only what `extra` brings: the compiler fills them to their brim on purpose.
-pub fn all_findings(ctx: &Context<'_, '_>, graph: &Graph, extra: Vec<Finding>) -> Vec<Finding> {
-    let mut out = extra;
-    if ctx.usage.space == MemorySpace::HBM {
-        out.extend(capacity_findings(ctx));
-        out.extend(donation_findings(ctx, graph));
-        out.extend(donated_in_vain(ctx, graph));
-        let activations = activation_findings(ctx, graph);
-        let reported = ids_of(&activations);
-        out.extend(activations);
-        out.extend(float32_findings(ctx));
-        let debug = debug_findings(ctx, graph);
-        // What goes with the debugging code needs no sharding and no other type.
-        let removed = ids_of(&debug);
-        out.retain(|f| !(concerns_values(f.kind) && covered(f, &removed)));
-        out.extend(debug);
-        out.extend(fragmentation_findings(ctx));
-        // A forward result that waits for the backward pass is said to do so already.
-        let skip: BTreeSet<usize> = ctx
-            .peak
-            .buffers
-            .iter()
-            .enumerate()
-            .filter(|(_, b)| ctx.buffer_id(b).is_some_and(|id| reported.contains(&id)))
-            .map(|(at, _)| at)
-            .collect();
-        out.extend(long_lived_findings(ctx, graph, &skip));
-        // The size alone is worth telling only where nothing says more of the block.
-        let explained: Vec<Finding> = out.iter().filter(|f| says_why(f.kind)).cloned().collect();
-        let explained = ids_of(&explained);
-        let mut large = large_tensor_findings(ctx);
-        large.retain(|f| !covered(f, &explained));
-        out.extend(large);
+/// Every kind of finding; of equals the earlier one comes first. To add one: a file beside this one with its `Detector`, and a row here.
+static DETECTORS: [&Detector; 11] = [
+    &large_tensor::DETECTOR,
+    &unsharded::DETECTOR,
+    &unsharded::COPIES,
+    &padding::DETECTOR,
+    &donation::DETECTOR,
+    &float32::DETECTOR,
+    &activations::DETECTOR,
+    &debug::DETECTOR,
+    &fragmentation::DETECTOR,
+    &long_lived::DETECTOR,
+    &capacity::DETECTOR,
+];
+
+impl FindingKind {
+    /// Every kind.
+    pub fn all() -> impl Iterator<Item = FindingKind> {
+        DETECTORS.iter().map(|d| FindingKind::new(d))
     }
+}
+
+/// Findings of a space: a program that does not fit comes first, then by what they save, by what
+/// they are about, by kind and title.
+pub fn all_findings(facts: &Facts<'_, '_>) -> Vec<Finding> {
+    let is_main = facts.usage.space == MemorySpace::HBM;
+    let mut out: Vec<Finding> = Vec::new();
+    for d in DETECTORS.iter().filter(|d| is_main || d.every_space) {
+        let found = (d.find)(facts, &out);
+        out.extend(found);
+    }
+    let mut buffers: HashMap<FindingKind, HashSet<i64>> = HashMap::new();
+    for f in &out {
+        let of = buffers.entry(f.kind).or_default();
+        of.extend(f.buffer_ids.iter().copied());
+    }
+    let yields: HashMap<FindingKind, &[FindingKind]> = DETECTORS
+        .iter()
+        .map(|d| (FindingKind::new(d), d.yields_to))
+        .collect();
+    out.retain(|f| {
+        let to = yields.get(&f.kind).copied().unwrap_or_default();
+        let of = |id: &i64| {
+            to.iter()
+                .any(|k| buffers.get(k).is_some_and(|b| b.contains(id)))
+        };
+        f.buffer_ids.is_empty() || !f.buffer_ids.iter().all(of)
+    });
     let mut out = in_order(out);
     note_overlaps(&mut out);
     out
 }
 
-fn ids_of(findings: &[Finding]) -> HashSet<i64> {
-    let ids = findings.iter().flat_map(|f| f.buffer_ids.iter().copied());
-    ids.collect()
-}
-
-/// Whether a finding is about nothing but these buffers.
-fn covered(f: &Finding, ids: &HashSet<i64>) -> bool {
-    !f.buffer_ids.is_empty() && f.buffer_ids.iter().all(|id| ids.contains(id))
-}
-
-fn concerns_values(kind: FindingKind) -> bool {
-    matches!(
-        kind,
-        FindingKind::RedundantCopies | FindingKind::Float32 | FindingKind::Padding
-    )
-}
-
-fn says_why(kind: FindingKind) -> bool {
-    matches!(
-        kind,
-        FindingKind::SavedActivations
-            | FindingKind::RedundantCopies
-            | FindingKind::Unsharded
-            | FindingKind::Padding
-            | FindingKind::Donation
-            | FindingKind::DebugCallback
-    )
+/// The rows of the table of kinds in `docs/findings.md`.
+pub fn docs_rows() -> String {
+    let row = |d: &&Detector| {
+        format!(
+            "| `{}` | {} | {} | {} | {} |\n",
+            d.name, d.detects, d.how, d.silent, d.saving
+        )
+    };
+    DETECTORS.iter().map(row).collect()
 }
 
 /// Other findings named in a line about overlaps at most.
@@ -95,7 +86,7 @@ fn note_overlaps(findings: &mut [Finding]) {
     let mut by_buffer: HashMap<i64, BTreeSet<usize>> = HashMap::new();
     let mut lines: Vec<(usize, String)> = Vec::new();
     for (at, f) in findings.iter().enumerate() {
-        if f.saving_bytes == 0 || f.kind == FindingKind::Fragmentation {
+        if f.saving_bytes == 0 || f.kind == FindingKind::FRAGMENTATION {
             continue;
         }
         let mut shared: BTreeSet<usize> = BTreeSet::new();
@@ -131,14 +122,14 @@ fn note_overlaps(findings: &mut [Finding]) {
 /// Sorts findings, each once.
 fn in_order(mut findings: Vec<Finding>) -> Vec<Finding> {
     let overflow =
-        |f: &Finding| f.kind == FindingKind::Capacity && f.severity == FindingSeverity::High;
+        |f: &Finding| f.kind == FindingKind::CAPACITY && f.severity == FindingSeverity::High;
     findings.sort_by(|a, b| {
         let key = |f: &Finding| {
             (
                 Reverse(overflow(f)),
                 Reverse(f.saving_bytes),
                 Reverse(f.bytes),
-                f.kind,
+                DETECTORS.iter().position(|d| d.name == f.kind.name()),
             )
         };
         key(a)

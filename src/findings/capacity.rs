@@ -1,9 +1,28 @@
 //! Whether the program fits its device: what must fit against the memory there is.
 
-use super::finding::{Finding, FindingKind, FindingSeverity, Safety, SavingKind};
+use super::finding::{Detector, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
 use crate::hlo::MemorySpace;
 use crate::peak::Context;
 use crate::units;
+
+pub(crate) static DETECTOR: Detector = Detector {
+    name: "capacity",
+    intervention: None,
+    brief: "needed against what the device has; HBM of every TPU",
+    text: "Nothing is wrong: the program needs more than the device has. HBM as the compiler counts it, a device: v2 7.48G, v3 15.48G, v4 15.25G a core (30.75G megacore), v5e 15.75G, v5p 95.73G, v6e 31.24G, v7x 94.74G (G = GiB).",
+    detects: "Peak, total, what is left or missing.",
+    how: "The total (not the peak) against the device's memory: high when it does not fit, medium above 90 %.",
+    silent: "The capacity is unknown.",
+    saving: "0: it says how much, not how.",
+    every_space: false,
+    find: |facts, _| capacity_findings(facts),
+    yields_to: &[],
+};
+
+impl FindingKind {
+    /// Whether the program fits its device.
+    pub const CAPACITY: FindingKind = FindingKind::new(&DETECTOR);
+}
 
 /// One finding where the capacity is known; nothing for on-chip spaces.
 pub fn capacity_findings(ctx: &Context<'_, '_>) -> Vec<Finding> {
@@ -63,7 +82,7 @@ pub fn capacity_findings(ctx: &Context<'_, '_>) -> Vec<Finding> {
         "program code and reserved memory come on top; the file does not have them".to_owned(),
     ];
     vec![Finding {
-        kind: FindingKind::Capacity,
+        kind: FindingKind::CAPACITY,
         severity,
         title,
         bytes: total,

@@ -9,7 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::bound::peak_without;
 use super::evidence::{buffer_ids, buffer_line, matters, place, shortened};
-use super::finding::{Finding, FindingKind, FindingSeverity, Safety, SavingKind};
+use super::finding::{Detector, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
 use crate::dataflow::flow::{reads_of, Path};
 use crate::dataflow::Graph;
 use crate::hlo::op_name::operation;
@@ -18,6 +18,25 @@ use crate::peak::long_held;
 use crate::peak::Context;
 use crate::peak::PeakBuffer;
 use crate::units;
+
+pub(crate) static DETECTOR: Detector = Detector {
+    name: "debug_callback",
+    intervention: Some("remove_debug_print"),
+    brief: "debugging code keeps a whole tensor alive",
+    text: "A jax.debug.print or another callback keeps a whole tensor alive to send it to the host, and breaks fusions. Remove it, or print a reduction.",
+    detects: "`jax.debug.print`, callbacks, outfeeds, transfers to the host. One finding per source line, with what is sent.",
+    how: "`send`, `outfeed`, custom calls of callbacks; then all that nothing else needs, also inside fusions that a collective passes through.",
+    silent: "What is sent is small. Copies to host memory (offload) are not debugging.",
+    saving: "`upper_bound`: the blocks at the peak that only the callback needs; 0 if there are none. `simulated`: what the peak falls by without them, where that is less. Other findings on the same blocks are left out.",
+    every_space: false,
+    find: |facts, _| debug_findings(facts, facts.graph()),
+    yields_to: &[],
+};
+
+impl FindingKind {
+    /// Debugging code that materialises tensors.
+    pub const DEBUG_CALLBACK: FindingKind = FindingKind::new(&DETECTOR);
+}
 
 /// What sends data to the host.
 struct Site {
@@ -203,7 +222,7 @@ fn finding(
         ));
     }
     Some(Finding {
-        kind: FindingKind::DebugCallback,
+        kind: FindingKind::DEBUG_CALLBACK,
         severity: FindingSeverity::of_share(bytes, ctx.usage.peak_bytes()),
         title: format!(
             "{}{} brings {} together to send it to the host",

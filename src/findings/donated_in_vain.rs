@@ -157,7 +157,7 @@ fn finding(ctx: &Context<'_, '_>, top: &str, group: &[Pair<'_>]) -> Option<Findi
     let mut buffer_ids: Vec<i64> = group.iter().filter_map(|g| ctx.buffer_id(g.1)).collect();
     buffer_ids.dedup();
     Some(Finding {
-        kind: FindingKind::Donation,
+        kind: FindingKind::DONATION,
         severity: FindingSeverity::Medium,
         title: format!(
             "`{top}` is donated, but {} of new values stand beside it: a loop needs old and new",

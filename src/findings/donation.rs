@@ -1,19 +1,41 @@
 //! Donation pairs → findings: one per top-level argument, with what to write.
 
+use super::donated_in_vain::donated_in_vain;
 use super::evidence::{matters, shortened};
-use super::finding::{Finding, FindingKind, FindingSeverity, Safety, SavingKind};
-use crate::dataflow::Graph;
+use super::finding::{Detector, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
 use crate::peak::arguments::is_identifier;
 use crate::peak::Context;
 use crate::peak::{argument_name, top_level, top_level_arguments};
-use crate::training::{donation_candidates, DonationPair};
+use crate::training::DonationPair;
 use crate::units;
 
+pub(crate) static DETECTOR: Detector = Detector {
+    name: "donation",
+    intervention: Some("donation"),
+    brief: "an argument could give its memory to an output",
+    text: "An argument that could become an output is not donated, or was donated in vain. Donating saves its bytes when an output has the same shape, type and layout and the argument is not read after that output is written; otherwise it saves nothing.",
+    detects: "An argument whose memory an output could take over. One finding per top-level argument, with `donate_argnames` / `donate_argnums`.",
+    how: "Arguments and outputs are matched by shape, type, layout, memory space and size; pairs that are aliased or offered already are left out. The argument's value is followed through tuples, bitcasts, calls and loops to its last read in program order; a read inside a loop lasts until the loop's end, one by an asynchronous operation until that is done. It must come before the first write of the output, or be the write itself where each element needs only the same element of the argument.",
+    silent: "The argument is small, or nothing fits it. Where something fits and would not help (a loop reads the old value while it writes the new one; a reader needs both), a low finding says why and promises nothing: the compiler would keep both, and the temporaries would grow by what the outputs shrink.",
+    saving: "`exact`: all pairs of the argument hold for certain. `upper_bound`: for some the compiler has to run things in another order, or the output's memory also holds temporaries before the argument is last read (usual on GPU and CPU) and they need another place then. Where the last read is a copy that is alive at the peak, the copy may go too: it is counted, and the sum is an `upper_bound`. An argument that is donated while a loop fills an array like it beside it is a finding that promises nothing.",
+    every_space: false,
+    find: |facts, _| {
+        let mut out = donation_findings(facts, facts.donations());
+        out.extend(donated_in_vain(facts, facts.graph()));
+        out
+    },
+    yields_to: &[],
+};
+
+impl FindingKind {
+    /// An argument that could give its memory to an output.
+    pub const DONATION: FindingKind = FindingKind::new(&DETECTOR);
+}
+
 /// One finding per top-level argument that fits outputs; those that would not help say why.
-pub fn donation_findings(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<Finding> {
-    let pairs = donation_candidates(ctx, graph);
+pub fn donation_findings(ctx: &Context<'_, '_>, pairs: &[DonationPair]) -> Vec<Finding> {
     let mut groups: Vec<(&str, Vec<&DonationPair>)> = Vec::new();
-    for p in &pairs {
+    for p in pairs {
         let top = top_level(argument_name(ctx.program, p.parameter));
         // Parts of one argument stand together: parameters are in the order of arguments.
         match groups.last_mut().filter(|g| g.0 == top) {
@@ -96,7 +118,7 @@ fn finding(ctx: &Context<'_, '_>, top: &str, pairs: &[&DonationPair]) -> Option<
         )
     };
     Some(Finding {
-        kind: FindingKind::Donation,
+        kind: FindingKind::DONATION,
         severity: if helps {
             FindingSeverity::of_share(saving_bytes, ctx.usage.peak_bytes())
         } else {

@@ -1,7 +1,13 @@
 //! A finding: one thing that is wasted or could be changed, with its evidence. Analyses make
 //! them; `findings` puts them in order; formats print them.
 
-use serde::Serialize;
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use serde::{Serialize, Serializer};
+
+use crate::facts::Facts;
 
 /// One finding, as in the JSON contract. All sizes in bytes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -31,66 +37,96 @@ pub struct Finding {
     pub links: Vec<String>,
 }
 
-/// Kinds of findings; `xpeak explain KIND` tells more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum FindingKind {
-    /// One buffer is a large part of the peak.
-    LargeTensor,
-    /// A parameter or output that is not sharded over any device.
-    Unsharded,
-    /// Data at the peak that several devices hold identically.
-    RedundantCopies,
-    /// Tile padding.
-    Padding,
-    /// An argument that could give its memory to an output.
-    Donation,
-    /// Large float32 data.
-    Float32,
-    /// Forward results held for the backward pass.
-    SavedActivations,
-    /// Debugging code that materialises tensors.
-    DebugCallback,
-    /// Memory lost between buffers.
-    Fragmentation,
-    /// Large buffers idle for most of their life.
-    LongLived,
-    /// Whether the program fits its device.
-    Capacity,
+/// What a finding is about; `xpeak explain KIND` tells more. Each kind is a constant in the file
+/// that finds it; [`FindingKind::all`] lists them.
+#[derive(Clone, Copy)]
+pub struct FindingKind(&'static Detector);
+
+/// A kind of finding: how it is found, and what is said about it.
+pub(crate) struct Detector {
+    /// In JSON and on the command line.
+    pub(crate) name: &'static str,
+    /// The intervention of the catalogue that its action is, by name.
+    pub(crate) intervention: Option<&'static str>,
+    /// For a list of topics.
+    pub(crate) brief: &'static str,
+    /// For `xpeak explain`.
+    pub(crate) text: &'static str,
+    /// For the table in `docs/findings.md`: what it detects, how, when it is silent, and what its
+    /// saving means.
+    pub(crate) detects: &'static str,
+    pub(crate) how: &'static str,
+    pub(crate) silent: &'static str,
+    pub(crate) saving: &'static str,
+    /// Whether it speaks of on-chip spaces too, which the compiler fills to their brim on purpose.
+    pub(crate) every_space: bool,
+    /// Finds them. The second argument is what the kinds before it in the table found.
+    pub(crate) find: fn(&Facts<'_, '_>, &[Finding]) -> Vec<Finding>,
+    /// A finding all of whose buffers findings of these kinds are about is left out: they say more.
+    pub(crate) yields_to: &'static [FindingKind],
 }
 
 impl FindingKind {
-    /// All kinds, in the order of their names' declaration.
-    pub const ALL: [FindingKind; 11] = [
-        FindingKind::LargeTensor,
-        FindingKind::Unsharded,
-        FindingKind::RedundantCopies,
-        FindingKind::Padding,
-        FindingKind::Donation,
-        FindingKind::Float32,
-        FindingKind::SavedActivations,
-        FindingKind::DebugCallback,
-        FindingKind::Fragmentation,
-        FindingKind::LongLived,
-        FindingKind::Capacity,
-    ];
+    pub(crate) const fn new(detector: &'static Detector) -> Self {
+        FindingKind(detector)
+    }
 
     /// The name in JSON and on the command line.
     pub fn name(self) -> &'static str {
-        match self {
-            FindingKind::LargeTensor => "large_tensor",
-            FindingKind::Unsharded => "unsharded",
-            FindingKind::RedundantCopies => "redundant_copies",
-            FindingKind::Padding => "padding",
-            FindingKind::Donation => "donation",
-            FindingKind::Float32 => "float32",
-            FindingKind::SavedActivations => "saved_activations",
-            FindingKind::DebugCallback => "debug_callback",
-            FindingKind::Fragmentation => "fragmentation",
-            FindingKind::LongLived => "long_lived",
-            FindingKind::Capacity => "capacity",
-        }
+        self.0.name
+    }
+
+    /// The intervention of the catalogue that its action is, by name.
+    pub fn intervention(self) -> Option<&'static str> {
+        self.0.intervention
+    }
+
+    /// What it is about, in a few words.
+    pub fn brief(self) -> &'static str {
+        self.0.brief
+    }
+
+    /// What it means and what can be done, in a few sentences.
+    pub fn text(self) -> &'static str {
+        self.0.text
+    }
+}
+
+impl fmt::Debug for FindingKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl PartialEq for FindingKind {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for FindingKind {}
+
+impl Hash for FindingKind {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name().hash(state);
+    }
+}
+
+impl PartialOrd for FindingKind {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for FindingKind {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.name().cmp(other.name())
+    }
+}
+
+impl Serialize for FindingKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
     }
 }
 

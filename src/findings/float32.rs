@@ -3,7 +3,7 @@
 use rustc_hash::FxHashSet;
 
 use super::evidence::{buffer_ids, buffer_line, counted, matters, shortened};
-use super::finding::{Finding, FindingKind, FindingSeverity, Safety, SavingKind};
+use super::finding::{Detector, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
 use crate::dataflow::maker_of;
 use crate::hlo::op_name::{operation, phase, Phase};
 use crate::hlo::{AllocationKind, ElementType, InstructionId, Opcode};
@@ -13,6 +13,25 @@ use crate::peak::producer_of;
 use crate::peak::Context;
 use crate::peak::PeakBuffer;
 use crate::units;
+
+pub(crate) static DETECTOR: Detector = Detector {
+    name: "float32",
+    intervention: Some("bfloat16"),
+    brief: "large buffers are f32",
+    text: "Large buffers are f32. bfloat16 halves them, at the price of precision: check the training metrics.",
+    detects: "float32 data in three groups: made larger from 16-bit data (logits, softmax, norms); arguments, outputs and gradients; other temporaries.",
+    how: "Element type; for upcasts the elementwise operations behind a block, inside its fusion, are followed to a conversion or product of 16-bit values with as many elements.",
+    silent: "Half of the group is under a hundredth of the peak; on a CPU, a tenth.",
+    saving: "`upper_bound`: half; of arguments also the 16-bit copies of them.",
+    every_space: false,
+    find: |facts, _| float32_findings(facts),
+    yields_to: &[FindingKind::DEBUG_CALLBACK],
+};
+
+impl FindingKind {
+    /// Large float32 data.
+    pub const FLOAT32: FindingKind = FindingKind::new(&DETECTOR);
+}
 
 /// Blocks smaller than the peak divided by this are left out.
 const SMALLEST_PART: u64 = 500;
@@ -129,7 +148,7 @@ fn finding(
         ));
     }
     Some(Finding {
-        kind: FindingKind::Float32,
+        kind: FindingKind::FLOAT32,
         severity: FindingSeverity::of_share(saving_bytes, ctx.usage.peak_bytes()),
         title: format!(
             "{} of {what} ({}) at the peak",

@@ -1,11 +1,30 @@
 //! Memory lost between buffers: what the arena takes beyond what is alive at its fullest.
 
 use super::evidence::{buffer_ids, matters, place};
-use super::finding::{Finding, FindingKind, FindingSeverity, Safety, SavingKind};
+use super::finding::{Detector, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
 use crate::memory::ArenaUsage;
 use crate::peak::Context;
 use crate::peak::PeakBuffer;
 use crate::units;
+
+pub(crate) static DETECTOR: Detector = Detector {
+    name: "fragmentation",
+    intervention: None,
+    brief: "bytes no live buffer uses, yet allocated",
+    text: "Bytes that no live buffer uses and that must be there all the same: allocated total minus peak. The packer could not place all buffers side by side in less. On a running device: free memory in pieces smaller than the request.",
+    detects: "Arena bytes that are never in use at once: the total must fit, not the peak.",
+    how: "Allocated total less the peak; the gaps at the peak; the buffers that reach above a gapless arena, with their live ranges.",
+    silent: "Under a hundredth of the peak.",
+    saving: "`upper_bound`: all of it.",
+    every_space: false,
+    find: |facts, _| fragmentation_findings(facts),
+    yields_to: &[],
+};
+
+impl FindingKind {
+    /// Memory lost between buffers.
+    pub const FRAGMENTATION: FindingKind = FindingKind::new(&DETECTOR);
+}
 
 /// One finding if the space loses more than a hundredth of its peak.
 pub fn fragmentation_findings(ctx: &Context<'_, '_>) -> Vec<Finding> {
@@ -39,7 +58,7 @@ pub fn fragmentation_findings(ctx: &Context<'_, '_>) -> Vec<Finding> {
         }
     }
     vec![Finding {
-        kind: FindingKind::Fragmentation,
+        kind: FindingKind::FRAGMENTATION,
         severity: FindingSeverity::of_share(lost, peak),
         title: format!(
             "{} is lost between buffers: {} must fit, not the {} of the peak",

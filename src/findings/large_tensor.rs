@@ -2,12 +2,38 @@
 //! capacity, usually a configuration to correct.
 
 use super::evidence::{buffer_line, file_name, matters};
-use super::finding::{Finding, FindingKind, FindingSeverity, Safety, SavingKind};
+use super::finding::{Detector, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
 use crate::hlo::AllocationKind;
 use crate::peak::Context;
 use crate::peak::PeakBuffer;
 use crate::peak::{buffer_label, producer_of};
 use crate::units;
+
+pub(crate) static DETECTOR: Detector = Detector {
+    name: "large_tensor",
+    intervention: None,
+    brief: "one buffer takes a large part of the limit",
+    text: "One buffer takes a large part of the limit. That is almost never a lack of capacity: look for a left-over jax.debug.print, a wrong mesh shape, a missing sharding annotation.",
+    detects: "One block over half of the device; over 30 % of the peak where the capacity is unknown.",
+    how: "Size.",
+    silent: "A finding on activations, copies, sharding, padding, donation or debugging is about the block.",
+    saving: "0: what to do depends on why it is there.",
+    every_space: false,
+    find: |facts, _| large_tensor_findings(facts),
+    yields_to: &[
+        FindingKind::SAVED_ACTIVATIONS,
+        FindingKind::REDUNDANT_COPIES,
+        FindingKind::UNSHARDED,
+        FindingKind::PADDING,
+        FindingKind::DONATION,
+        FindingKind::DEBUG_CALLBACK,
+    ],
+};
+
+impl FindingKind {
+    /// One buffer is a large part of the peak.
+    pub const LARGE_TENSOR: FindingKind = FindingKind::new(&DETECTOR);
+}
 
 /// Buffers over half of the capacity; where that is unknown, over 30 % of the peak.
 pub fn large_tensor_findings(ctx: &Context<'_, '_>) -> Vec<Finding> {
@@ -50,7 +76,7 @@ fn finding(ctx: &Context<'_, '_>, b: &PeakBuffer, peak: u64) -> Finding {
         evidence.push(format!("computed by {} ({})", i.name, i.opcode));
     }
     Finding {
-        kind: FindingKind::LargeTensor,
+        kind: FindingKind::LARGE_TENSOR,
         severity: FindingSeverity::of_share(bytes, peak),
         title: format!(
             "One buffer{shape} takes {}, {share}: {}",

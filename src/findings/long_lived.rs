@@ -4,20 +4,40 @@
 //! points without a use, where that stretch covers the peak and at least half of the program; of
 //! arguments only those of a training step that nothing reads before the peak.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use super::bound::peak_without;
 use super::evidence::{buffer_ids, counted, matters, name, place, shortened};
-use super::finding::{Finding, FindingKind, FindingSeverity, Safety, SavingKind};
+use super::finding::{Detector, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
 use crate::dataflow::flow::{reads_of, Path};
 use crate::dataflow::maker_of;
 use crate::dataflow::{Graph, ProgramPoints};
+use crate::facts::Facts;
 use crate::hlo::op_name::{phase, Phase};
 use crate::hlo::{AllocationKind, MemorySpace};
 use crate::peak::host::{fetched_from_host, runs_on_cpu};
 use crate::peak::Context;
 use crate::peak::PeakBuffer;
 use crate::units;
+
+pub(crate) static DETECTOR: Detector = Detector {
+    name: "long_lived",
+    intervention: None,
+    brief: "a buffer lives far longer than it is used",
+    text: "A buffer lives far longer than it is used, and so through the peak. Compute it later, or again.",
+    detects: "Blocks idle for at least half of the program points, the peak among them: temporaries written early and read late, copies of arguments in host memory that are fetched too early, and arguments of a training step that nothing reads before the peak (optimizer state).",
+    how: "The longest stretch between uses, in program points.",
+    silent: "Another finding names the block as a saved activation; the program has fewer than 30 points; inference; arguments on a CPU.",
+    saving: "`upper_bound`: all of them, moved to the host or recomputed; `simulated`: what the peak falls by, where that is less.",
+    every_space: false,
+    find: long_lived_beside,
+    yields_to: &[],
+};
+
+impl FindingKind {
+    /// Large buffers idle for most of their life.
+    pub const LONG_LIVED: FindingKind = FindingKind::new(&DETECTOR);
+}
 
 /// Blocks smaller than the peak divided by this are not looked at.
 const SMALLEST_PART: u64 = 500;
@@ -32,6 +52,18 @@ struct Idle<'c> {
     to: u32,
     /// Whether nothing used it before.
     is_first: bool,
+}
+
+/// A forward result that waits for the backward pass is said to do so already.
+fn long_lived_beside(facts: &Facts<'_, '_>, earlier: &[Finding]) -> Vec<Finding> {
+    let waiting = earlier
+        .iter()
+        .filter(|f| f.kind == FindingKind::SAVED_ACTIVATIONS);
+    let reported: HashSet<i64> = waiting.flat_map(|f| f.buffer_ids.iter().copied()).collect();
+    let is_reported = |b: &PeakBuffer| facts.buffer_id(b).is_some_and(|id| reported.contains(&id));
+    let buffers = facts.peak.buffers.iter().enumerate();
+    let skip = buffers.filter(|(_, b)| is_reported(b)).map(|(at, _)| at);
+    long_lived_findings(facts, facts.graph(), &skip.collect())
 }
 
 /// At most three findings: temporaries, copies of arguments in the host's memory that are fetched
@@ -221,7 +253,7 @@ fn finding(
         (i.buffer.counted_bytes, text)
     };
     Some(Finding {
-        kind: FindingKind::LongLived,
+        kind: FindingKind::LONG_LIVED,
         severity: FindingSeverity::of_share(bytes, ctx.usage.peak_bytes()),
         title: format!(
             "{} of {what} ({}) lie idle for more than half of the program, the peak included",

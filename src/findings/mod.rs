@@ -20,7 +20,7 @@ pub(crate) mod padding;
 pub(crate) mod unsharded;
 
 pub use activations::activation_findings;
-pub use all::all_findings;
+pub use all::{all_findings, docs_rows};
 pub use capacity::capacity_findings;
 pub use debug::debug_findings;
 pub use donation::donation_findings;

@@ -3,12 +3,31 @@
 
 use std::collections::BTreeMap;
 
-use super::finding::{Finding, FindingKind, FindingSeverity, Safety, SavingKind};
+use super::finding::{Detector, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
 use crate::hlo::Shape;
 use crate::peak::BufferGroup;
 use crate::peak::Context;
 use crate::peak::{PaddingRow, ShapeChange};
 use crate::units;
+
+pub(crate) static DETECTOR: Detector = Detector {
+    name: "padding",
+    intervention: Some("dimensions"),
+    brief: "bytes that only fill tiles up",
+    text: "Tile padding: a TPU lays the trailing physical dimensions out in tiles, such as T(8,128), and rounds them up. f32[129,1024] takes (136,1024), 5 % more. The compiler chooses which dimensions trail and often picks a layout and a tile that avoid most of it: f32[N,3] is then f32[N,3]{0,1:T(4,128)}, N last, at 4/3 of its size. Only where row order is forced on it (a layout you ask for, an operation that needs it) does f32[N,3] take 42 times its size, s32[N,8,4] 32 times, a trailing 1 128 times, head size 64 twice. What counts is the layout in the dump, {1,0:T(8,128)}, not the shape.",
+    detects: "Bytes lost to tiles.",
+    how: "The layouts' first tiles; a shape that would lose less.",
+    silent: "Under a hundredth of the peak.",
+    saving: "`upper_bound`: what the better shape would not lose.",
+    every_space: true,
+    find: |facts, _| padding_findings(facts, facts.groups(), facts.padding()),
+    yields_to: &[FindingKind::DEBUG_CALLBACK],
+};
+
+impl FindingKind {
+    /// Tile padding.
+    pub const PADDING: FindingKind = FindingKind::new(&DETECTOR);
+}
 
 const LINK: &str = "https://openxla.org/xla/tiled_layout";
 
@@ -125,7 +144,7 @@ fn finding(
         });
     let (action, safety) = advice(shape, w.row);
     Some(Finding {
-        kind: FindingKind::Padding,
+        kind: FindingKind::PADDING,
         severity: FindingSeverity::of_share(w.padding, peak),
         title: format!(
             "{} of tile padding in {count}{plain} ({}){cause}",

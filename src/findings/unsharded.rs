@@ -5,13 +5,52 @@
 
 use std::collections::BTreeMap;
 
-use super::finding::{Finding, FindingKind, FindingSeverity, Safety, SavingKind};
+use super::finding::{Detector, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
 use crate::devices::replication::{DeviceClassesId, Replication};
 use crate::devices::spec::SpecHints;
-use crate::devices::{replication_summary, RedundantRow, ReplicationSummary};
+use crate::devices::{RedundantRow, ReplicationSummary};
+use crate::facts::Facts;
 use crate::hlo::{AllocationKind, MeshAxis, Opcode};
 use crate::peak::Context;
 use crate::units;
+
+pub(crate) static COPIES: Detector = Detector {
+    name: "redundant_copies",
+    intervention: Some("sharding"),
+    brief: "some devices hold the same data",
+    text: "Some devices hold the same data: with c different copies on N devices the buffer is stored N/c times. Full sharding would save size x (1 - c/N) a device.",
+    detects: "Everything else at the peak that several devices hold identically.",
+    how: "The replication analysis.",
+    silent: "One device; under a hundredth of the peak; of arguments that were gathered for use, under a twentieth.",
+    saving: "`upper_bound`: what full sharding would leave of it.",
+    every_space: true,
+    find: |facts, _| of_kind(facts, FindingKind::REDUNDANT_COPIES),
+    yields_to: &[FindingKind::DEBUG_CALLBACK],
+};
+
+impl FindingKind {
+    /// Data at the peak that several devices hold identically.
+    pub const REDUNDANT_COPIES: FindingKind = FindingKind::new(&COPIES);
+}
+
+pub(crate) static DETECTOR: Detector = Detector {
+    name: "unsharded",
+    intervention: Some("sharding"),
+    brief: "every device holds a whole copy of the buffer",
+    text: "Every device holds a whole copy of the buffer. Sharding it over an axis of size n saves (1 - 1/n) of it on each device.",
+    detects: "Arguments and results that an annotation leaves whole on every device.",
+    how: "The replication analysis: which devices hold the same data.",
+    silent: "One device; under a hundredth of the peak.",
+    saving: "`upper_bound`: what full sharding would leave of it.",
+    every_space: true,
+    find: |facts, _| of_kind(facts, FindingKind::UNSHARDED),
+    yields_to: &[],
+};
+
+impl FindingKind {
+    /// A parameter or output that is not sharded over any device.
+    pub const UNSHARDED: FindingKind = FindingKind::new(&DETECTOR);
+}
 
 const LINKS: [&str; 2] = [
     "https://docs.jax.dev/en/latest/notebooks/Distributed_arrays_and_automatic_parallelization.html",
@@ -20,9 +59,21 @@ const LINKS: [&str; 2] = [
 /// Names listed where small tensors are summed up.
 const MAX_LISTED: usize = 8;
 
+fn of_kind(facts: &Facts<'_, '_>, kind: FindingKind) -> Vec<Finding> {
+    let Some(summary) = facts.copies() else {
+        return Vec::new();
+    };
+    let mut out = unsharded_findings(facts, facts.replication(), summary);
+    out.retain(|f| f.kind == kind);
+    out
+}
+
 /// Findings about copies at the peak, the largest saving first.
-pub fn unsharded_findings(ctx: &Context<'_, '_>, r: &Replication) -> Vec<Finding> {
-    let summary = replication_summary(ctx, r);
+pub fn unsharded_findings(
+    ctx: &Context<'_, '_>,
+    r: &Replication,
+    summary: &ReplicationSummary,
+) -> Vec<Finding> {
     let threshold = summary.peak_bytes / 100;
     let hints = SpecHints::new(ctx.program, r);
     let mut out: Vec<Finding> = summary
@@ -32,10 +83,10 @@ pub fn unsharded_findings(ctx: &Context<'_, '_>, r: &Replication) -> Vec<Finding
             let at_least = if row.gathered { 5 } else { 1 };
             row.redundant_bytes > threshold.saturating_mul(at_least)
         })
-        .map(|row| finding(ctx, r, &hints, &summary, row))
+        .map(|row| finding(ctx, r, &hints, summary, row))
         .collect();
-    out.extend(small_arguments(&summary, threshold));
-    out.extend(small_copies(&summary, threshold));
+    out.extend(small_arguments(summary, threshold));
+    out.extend(small_copies(summary, threshold));
     out.sort_by(|a, b| {
         (std::cmp::Reverse(a.saving_bytes), a.kind, &a.title).cmp(&(
             std::cmp::Reverse(b.saving_bytes),
@@ -79,9 +130,9 @@ fn finding(
     };
     Finding {
         kind: if row.annotated_whole {
-            FindingKind::Unsharded
+            FindingKind::UNSHARDED
         } else {
-            FindingKind::RedundantCopies
+            FindingKind::REDUNDANT_COPIES
         },
         severity: FindingSeverity::of_share(row.redundant_bytes, summary.peak_bytes),
         title,
@@ -217,7 +268,7 @@ fn small_arguments(summary: &ReplicationSummary, threshold: u64) -> Option<Findi
         .filter(|r| r.annotated_whole && r.redundant_bytes <= threshold)
         .collect();
     let mut f = together(summary, threshold, &small)?;
-    f.kind = FindingKind::Unsharded;
+    f.kind = FindingKind::UNSHARDED;
     f.title = format!(
         "{} smaller arguments and results are not sharded: {} together, the same on all {} devices",
         count(&small),
@@ -277,7 +328,7 @@ fn together(
         evidence.push(format!("and {} more", rows.len() - MAX_LISTED));
     }
     Some(Finding {
-        kind: FindingKind::RedundantCopies,
+        kind: FindingKind::REDUNDANT_COPIES,
         severity: FindingSeverity::of_share(saving_bytes, summary.peak_bytes),
         title: String::new(),
         bytes: sum(|r| r.bytes),

@@ -4,15 +4,14 @@ use super::build::{kind_name, rank_entries};
 use super::loaded::LoadedModule;
 use super::loaded::SpaceAnalysis;
 use super::schema::{ReplicationEntry, ReplicationRowEntry, SpaceReport, UnshardedEntry};
-use crate::dataflow::Graph;
-use crate::devices::replication::{meshes_of, Replication};
-use crate::devices::{global_shape_witness, replication_summary, RedundantRow, ReplicationSummary};
+use crate::devices::meshes_of;
+use crate::devices::{global_shape_witness, RedundantRow, ReplicationSummary};
 use crate::error::{Diagnostic, Severity};
-use crate::findings::{all_findings, padding_findings, unsharded_findings};
+use crate::facts::Facts;
+use crate::findings::all_findings;
 use crate::hlo::decode::decode_program;
 use crate::hlo::{AllocationKind, Mesh, Program};
 use crate::peak::rank_by;
-use crate::training::origins;
 
 /// Fills replication, origins and findings of `report`, which is of `analysis`' space.
 pub(crate) fn enrich(
@@ -23,23 +22,22 @@ pub(crate) fn enrich(
     diagnostics: &mut Vec<Diagnostic>,
 ) {
     let program = &loaded.program;
-    let ctx = analysis.context(program, capacity_bytes);
     let before = before_optimizations(loaded, diagnostics);
-    let meshes: Vec<Mesh> = before
-        .as_ref()
-        .map(|b| meshes_of(&b.module))
-        .unwrap_or_default();
-    let replication = Replication::new(program, &meshes);
+    let meshes = loaded
+        .meshes
+        .get_or_init(|| meshes_in(before.as_ref()))
+        .clone();
+    let facts = Facts::new(analysis.context(program, capacity_bytes), meshes);
+    let replication = facts.replication();
     let tied = |d: Diagnostic| d.with_path(loaded.source.path);
     diagnostics.extend(replication.diagnostics().iter().cloned().map(tied));
     if let Some(before) = &before {
-        let witness = global_shape_witness(before, program, &replication);
+        let witness = global_shape_witness(before, program, replication);
         diagnostics.extend(witness.diagnostics.into_iter().map(tied));
     }
-    let mut extra = padding_findings(&ctx, &analysis.groups, &analysis.padding);
-    if replication.devices() > 1 {
+    if let Some(summary) = facts.copies() {
         for (entry, b) in report.buffers.iter_mut().zip(&analysis.peak.buffers) {
-            if let Some(r) = replication.of_buffer(&ctx, b) {
+            if let Some(r) = replication.of_buffer(&facts, b) {
                 entry.devices = r.devices;
                 entry.distinct_copies = Some(r.distinct_copies);
                 entry.redundant_bytes = Some(r.redundant_bytes);
@@ -51,16 +49,13 @@ pub(crate) fn enrich(
                     .map(ToString::to_string);
             }
         }
-        let summary = replication_summary(&ctx, &replication);
-        report.rankings.unsharded = unsharded(&summary);
+        report.rankings.unsharded = unsharded(summary);
         report.replication = Some(replication_entry(summary));
-        extra.extend(unsharded_findings(&ctx, &replication));
     }
-    let graph = Graph::new(program);
-    // Two looks at the same graph that take about as long as each other.
+    // Two looks at the same facts that take about as long as each other.
     let (labels, findings) = std::thread::scope(|scope| {
-        let labels = scope.spawn(|| origins(&ctx, &graph));
-        let findings = all_findings(&ctx, &graph, extra);
+        let labels = scope.spawn(|| facts.origins());
+        let findings = all_findings(&facts);
         (labels.join().unwrap_or_default(), findings)
     });
     for (entry, label) in report.buffers.iter_mut().zip(&labels) {
@@ -69,7 +64,7 @@ pub(crate) fn enrich(
         entry.origin_rule = Some(label.rule.clone());
     }
     let mut at = labels.iter();
-    report.rankings.by_origin = rank_entries(rank_by(&ctx, |_| {
+    report.rankings.by_origin = rank_entries(rank_by(&facts, |_| {
         at.next()
             .map_or_else(String::new, |l| l.origin.name().to_owned())
     }));
@@ -95,12 +90,15 @@ fn before_optimizations<'s>(
 }
 
 /// Meshes that the dump names beside a module: compiled modules no longer do.
-pub fn meshes_beside(loaded: &LoadedModule<'_>) -> Vec<Mesh> {
-    let before = before_optimizations(loaded, &mut Vec::new());
-    before
-        .as_ref()
-        .map(|b| meshes_of(&b.module))
-        .unwrap_or_default()
+pub fn meshes_beside<'m>(loaded: &'m LoadedModule<'_>) -> &'m [Mesh] {
+    loaded.meshes.get_or_init(|| {
+        let before = before_optimizations(loaded, &mut Vec::new());
+        meshes_in(before.as_ref())
+    })
+}
+
+fn meshes_in(before: Option<&Program<'_>>) -> Vec<Mesh> {
+    before.map(|b| meshes_of(&b.module)).unwrap_or_default()
 }
 
 /// Parameters and outputs that hold one copy of data on every device.
@@ -130,24 +128,24 @@ fn unsharded(summary: &ReplicationSummary) -> Vec<UnshardedEntry> {
     out
 }
 
-fn replication_entry(summary: ReplicationSummary) -> ReplicationEntry {
+fn replication_entry(summary: &ReplicationSummary) -> ReplicationEntry {
     ReplicationEntry {
         devices: summary.devices,
         redundant_bytes: summary.redundant_bytes,
         unshardable_bytes: summary.unshardable_bytes,
         rows: summary
             .rows
-            .into_iter()
+            .iter()
             .map(|r| ReplicationRowEntry {
-                label: r.label,
-                shape: r.shape,
-                place: r.where_,
+                label: r.label.clone(),
+                shape: r.shape.clone(),
+                place: r.where_.clone(),
                 count: r.count,
                 size_bytes: r.bytes,
                 distinct_copies: r.distinct_copies,
                 redundant_bytes: r.redundant_bytes,
-                axes: r.axes,
-                buffer_ids: r.buffer_ids,
+                axes: r.axes.clone(),
+                buffer_ids: r.buffer_ids.clone(),
             })
             .collect(),
     }

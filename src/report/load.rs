@@ -98,6 +98,7 @@ pub fn load<'s>(sources: &'s Sources, options: &Options) -> Result<Loaded<'s>> {
                     continue;
                 }
                 modules.push(LoadedModule {
+                    meshes: std::sync::OnceLock::new(),
                     source,
                     program,
                     analysis: None,

@@ -1,7 +1,9 @@
 //! A decoded program and the analyses of one memory space, gathered so that a report and charts
 //! can be made of them.
 
-use crate::hlo::{MemorySpace, Program};
+use std::sync::OnceLock;
+
+use crate::hlo::{MemorySpace, Mesh, Program};
 use crate::memory::{space_usage, SpaceUsage};
 use crate::peak::{
     buffer_groups, padding_rows, peak_snapshot, scope_tree, BufferGroup, Context, PaddingRow,
@@ -74,6 +76,8 @@ pub struct LoadedModule<'s> {
     pub program: Program<'s>,
     /// The chosen space; `None` without buffer assignment or without that space.
     pub analysis: Option<SpaceAnalysis>,
+    /// Meshes that name its axes, once they were looked for.
+    pub(crate) meshes: OnceLock<Vec<Mesh>>,
 }
 
 impl LoadedModule<'_> {

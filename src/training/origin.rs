@@ -10,8 +10,8 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 
-use super::activations::{saved_activations, SavedActivation};
-use super::donation::donation_candidates;
+use super::activations::SavedActivation;
+use super::donation::DonationPair;
 use crate::dataflow::flow::{names_of, reads_of, Path};
 use crate::dataflow::Graph;
 use crate::hlo::op_name::{is_recomputed, operation, phase, Phase};
@@ -111,14 +111,17 @@ fn by_name(origin: Origin, rule: impl Into<String>) -> OriginLabel {
 }
 
 /// Labels of all blocks at the peak, in the order of the peak's list.
-pub fn origins(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<OriginLabel> {
-    let saved: FxHashMap<usize, SavedActivation> = saved_activations(ctx, graph)
-        .into_iter()
-        .map(|s| (s.peak_index, s))
-        .collect();
+pub fn origins(
+    ctx: &Context<'_, '_>,
+    graph: &Graph,
+    saved: &[SavedActivation],
+    donations: &[DonationPair],
+) -> Vec<OriginLabel> {
+    let saved: FxHashMap<usize, &SavedActivation> =
+        saved.iter().map(|s| (s.peak_index, s)).collect();
     let weights = weights(ctx, graph);
-    let replaces: FxHashMap<AllocationId, InstructionId> = donation_candidates(ctx, graph)
-        .into_iter()
+    let replaces: FxHashMap<AllocationId, InstructionId> = donations
+        .iter()
         .map(|p| (p.output_allocation, p.parameter))
         .collect();
     let of_output = |b: &PeakBuffer| {
@@ -140,9 +143,9 @@ pub fn origins(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<OriginLabel> {
                 of_argument(ctx, p, &weights)
             }
             (AllocationKind::Output, _) => {
-                of_output(b).unwrap_or_else(|| computed(ctx, b, saved.get(&at), &weights))
+                of_output(b).unwrap_or_else(|| computed(ctx, b, saved.get(&at).copied(), &weights))
             }
-            _ => computed(ctx, b, saved.get(&at), &weights),
+            _ => computed(ctx, b, saved.get(&at).copied(), &weights),
         })
         .collect()
 }

@@ -303,21 +303,6 @@ pub const FLAGS: &[Flag] = &[
     },
 ];
 
-/// Kinds of findings.
-pub const FINDINGS: &[Term] = &[
-    Term { id: "large_tensor", brief: "one buffer takes a large part of the limit", text: "One buffer takes a large part of the limit. That is almost never a lack of capacity: look for a left-over jax.debug.print, a wrong mesh shape, a missing sharding annotation." },
-    Term { id: "unsharded", brief: "every device holds a whole copy of the buffer", text: "Every device holds a whole copy of the buffer. Sharding it over an axis of size n saves (1 - 1/n) of it on each device." },
-    Term { id: "redundant_copies", brief: "some devices hold the same data", text: "Some devices hold the same data: with c different copies on N devices the buffer is stored N/c times. Full sharding would save size x (1 - c/N) a device." },
-    Term { id: "padding", brief: "bytes that only fill tiles up", text: "Tile padding: a TPU lays the trailing physical dimensions out in tiles, such as T(8,128), and rounds them up. f32[129,1024] takes (136,1024), 5 % more. The compiler chooses which dimensions trail and often picks a layout and a tile that avoid most of it: f32[N,3] is then f32[N,3]{0,1:T(4,128)}, N last, at 4/3 of its size. Only where row order is forced on it (a layout you ask for, an operation that needs it) does f32[N,3] take 42 times its size, s32[N,8,4] 32 times, a trailing 1 128 times, head size 64 twice. What counts is the layout in the dump, {1,0:T(8,128)}, not the shape." },
-    Term { id: "donation", brief: "an argument could give its memory to an output", text: "An argument that could become an output is not donated, or was donated in vain. Donating saves its bytes when an output has the same shape, type and layout and the argument is not read after that output is written; otherwise it saves nothing." },
-    Term { id: "float32", brief: "large buffers are f32", text: "Large buffers are f32. bfloat16 halves them, at the price of precision: check the training metrics." },
-    Term { id: "saved_activations", brief: "forward results kept for the backward pass", text: "Values of the forward pass are kept for the backward pass. jax.checkpoint recomputes them instead; micro-batching makes them smaller." },
-    Term { id: "debug_callback", brief: "debugging code keeps a whole tensor alive", text: "A jax.debug.print or another callback keeps a whole tensor alive to send it to the host, and breaks fusions. Remove it, or print a reduction." },
-    Term { id: "fragmentation", brief: "bytes no live buffer uses, yet allocated", text: "Bytes that no live buffer uses and that must be there all the same: allocated total minus peak. The packer could not place all buffers side by side in less. On a running device: free memory in pieces smaller than the request." },
-    Term { id: "long_lived", brief: "a buffer lives far longer than it is used", text: "A buffer lives far longer than it is used, and so through the peak. Compute it later, or again." },
-    Term { id: "capacity", brief: "needed against what the device has; HBM of every TPU", text: "Nothing is wrong: the program needs more than the device has. HBM as the compiler counts it, a device: v2 7.48G, v3 15.48G, v4 15.25G a core (30.75G megacore), v5e 15.75G, v5p 95.73G, v6e 31.24G, v7x 94.74G (G = GiB)." },
-];
-
 /// Words.
 pub const TERMS: &[Term] = &[
     Term { id: "peak", brief: "the most that is live at one point of the program", text: "The most that is live at one point of the program: parameters, outputs and constants, which count all the time, plus the largest heap of temporaries, at its first maximum." },

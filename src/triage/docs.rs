@@ -1,6 +1,7 @@
 //! In: the catalogue. Out: `docs/advice.md`.
 
-use super::catalogue::{FINDINGS, FLAGS, INTERVENTIONS, TERMS};
+use super::catalogue::{Term, FLAGS, INTERVENTIONS, TERMS};
+use super::explain::findings;
 
 /// The whole page, as Markdown.
 pub fn advice_page() -> String {
@@ -54,7 +55,8 @@ pub fn advice_page() -> String {
             ],
         );
     }
-    for (title, terms) in [("Findings", FINDINGS), ("Terms", TERMS)] {
+    let found: Vec<Term> = findings().collect();
+    for (title, terms) in [("Findings", &found[..]), ("Terms", TERMS)] {
         out.push_str(&format!("\n## {title}\n\n"));
         for t in terms {
             out.push_str(&format!("- **{}**: {}\n", t.id, t.text));

@@ -1,6 +1,7 @@
 //! In: a topic, or none. Out: what the catalogue says about it, as text.
 
-use super::catalogue::{Flag, Intervention, Term, FINDINGS, FLAGS, INTERVENTIONS, TERMS};
+use super::catalogue::{Flag, Intervention, Term, FLAGS, INTERVENTIONS, TERMS};
+use crate::findings::FindingKind;
 
 /// Explains a topic, or lists all of them. `None` when there is no such topic.
 ///
@@ -12,7 +13,7 @@ pub fn explain(topic: Option<&str>) -> Option<String> {
     };
     let wanted = normal(topic);
     let mut out = String::new();
-    for term in TERMS.iter().chain(FINDINGS).filter(|t| t.id == wanted) {
+    for term in terms().filter(|t| t.id == wanted) {
         out.push_str(&format!("{}\n\n{}\n", term.id, term.text));
     }
     for i in INTERVENTIONS.iter().filter(|i| i.id.name() == wanted) {
@@ -57,17 +58,31 @@ fn flag(f: &Flag) -> String {
     )
 }
 
+/// Words and kinds of findings.
+fn terms() -> impl Iterator<Item = Term> {
+    TERMS.iter().copied().chain(findings())
+}
+
+/// Kinds of findings, as terms.
+pub(crate) fn findings() -> impl Iterator<Item = Term> {
+    FindingKind::all().map(|k| Term {
+        id: k.name(),
+        brief: k.brief(),
+        text: k.text(),
+    })
+}
+
 /// Columns of the list of topics.
 const WIDTH: usize = 79;
 
 /// Every topic with what it is in a few words, under the title of its sort.
 fn topics() -> [(&'static str, Vec<(&'static str, &'static str)>); 4] {
-    let terms = |list: &'static [Term]| list.iter().map(|t| (t.id, t.brief)).collect();
+    let brief = |t: Term| (t.id, t.brief);
     let interventions = INTERVENTIONS.iter().map(|i| (i.id.name(), i.name));
     let flags = FLAGS.iter().map(|f| (f.name, f.what));
     [
-        ("Terms", terms(TERMS)),
-        ("Findings", terms(FINDINGS)),
+        ("Terms", TERMS.iter().copied().map(brief).collect()),
+        ("Findings", findings().map(brief).collect()),
         ("Interventions", interventions.collect()),
         ("Flags (a last resort)", flags.collect()),
     ]
@@ -187,7 +202,7 @@ mod tests {
             );
         }
         assert!(list.contains("Remove jax.debug.print"), "{list}");
-        assert!(TERMS.iter().chain(FINDINGS).all(|t| list.contains(t.brief)));
+        assert!(terms().all(|t| list.contains(t.brief)));
     }
 
     #[test]
@@ -202,10 +217,8 @@ mod tests {
 
     #[test]
     fn ids_are_unique() {
-        for list in [TERMS, FINDINGS] {
-            let mut ids: Vec<_> = list.iter().map(|t| t.id).collect();
-            ids.sort_unstable();
-            assert!(ids.windows(2).all(|w| w[0] != w[1]));
-        }
+        let mut ids: Vec<_> = terms().map(|t| t.id).collect();
+        ids.sort_unstable();
+        assert!(ids.windows(2).all(|w| w[0] != w[1]));
     }
 }

@@ -24,7 +24,7 @@ pub(crate) fn advice(f: &Failure<'_>, space: &SpaceReport, flags: &[FlagInForce]
     let mut useful: Vec<&Finding> = space
         .findings
         .iter()
-        .filter(|f| f.saving_bytes > 0 && !f.action.is_empty() && f.kind != FindingKind::Capacity)
+        .filter(|f| f.saving_bytes > 0 && !f.action.is_empty() && f.kind != FindingKind::CAPACITY)
         .collect();
     useful.sort_by_key(|f| (f.safety, Reverse(f.saving_bytes), f.title.clone()));
     let mut chosen: Vec<&Finding> = useful.iter().copied().take(FINDING_STEPS).collect();
@@ -33,7 +33,7 @@ pub(crate) fn advice(f: &Failure<'_>, space: &SpaceReport, flags: &[FlagInForce]
         let same = |f: &&&Finding| StepId::of_finding(f.kind) == Some(step.id);
         if matches!(step.id, StepId::Dump | StepId::ReadDump) {
             // The dump is here already.
-        } else if !FindingKind::ALL
+        } else if !FindingKind::all()
             .into_iter()
             .any(|k| StepId::of_finding(k) == Some(step.id))
         {
@@ -95,7 +95,7 @@ pub(crate) fn explained(space: &SpaceReport) -> bool {
     let (devices, distinct) = largest_is_distinct(space);
     let id = space.buffers.first().and_then(|b| b.logical_buffer_id);
     let saved = space.findings.iter().any(|f| {
-        f.kind == FindingKind::SavedActivations && id.is_some_and(|id| f.buffer_ids.contains(&id))
+        f.kind == FindingKind::SAVED_ACTIVATIONS && id.is_some_and(|id| f.buffer_ids.contains(&id))
     });
     saved || (devices > 1 && distinct == Some(true))
 }

@@ -1,12 +1,12 @@
 //! What a step is: its id, and which intervention is on the same matter as a finding.
 
 use serde::{Serialize, Serializer};
-use strum::IntoStaticStr;
+use strum::{EnumString, IntoStaticStr};
 
 use crate::findings::FindingKind;
 
 /// What a step is. What the catalogue or `actions` says of it stands there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, EnumString)]
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 #[allow(missing_docs)]
@@ -52,8 +52,10 @@ pub enum StepId {
     ArgumentsExceedLimit,
     // What other tables name.
     /// A compiler flag, by its name.
+    #[strum(disabled)]
     Flag(&'static str),
     /// What a finding asks for.
+    #[strum(disabled)]
     Finding(FindingKind),
 }
 
@@ -69,18 +71,7 @@ impl StepId {
 
     /// The intervention that a finding's action is.
     pub fn of_finding(kind: FindingKind) -> Option<StepId> {
-        Some(match kind {
-            FindingKind::Donation => StepId::Donation,
-            FindingKind::Unsharded | FindingKind::RedundantCopies => StepId::Sharding,
-            FindingKind::SavedActivations => StepId::Checkpoint,
-            FindingKind::Float32 => StepId::Bfloat16,
-            FindingKind::DebugCallback => StepId::RemoveDebugPrint,
-            FindingKind::Padding => StepId::Dimensions,
-            FindingKind::LargeTensor
-            | FindingKind::Fragmentation
-            | FindingKind::LongLived
-            | FindingKind::Capacity => return None,
-        })
+        kind.intervention()?.parse().ok()
     }
 }
 
@@ -101,7 +92,7 @@ mod tests {
             (StepId::RemoveDebugPrint, "remove_debug_print"),
             (StepId::SparsecoreModSharding, "sparsecore_mod_sharding"),
             (StepId::Flag("xla_tpu_rwb_fusion"), "xla_tpu_rwb_fusion"),
-            (StepId::Finding(FindingKind::Unsharded), "unsharded"),
+            (StepId::Finding(FindingKind::UNSHARDED), "unsharded"),
         ] {
             assert_eq!(id.name(), name);
         }

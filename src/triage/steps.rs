@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn findings_have_interventions_of_the_catalogue() {
-        for id in FindingKind::ALL.into_iter().filter_map(StepId::of_finding) {
+        for id in FindingKind::all().filter_map(StepId::of_finding) {
             assert!(Action::intervention(id).is_some(), "{id:?}");
         }
     }

@@ -149,7 +149,7 @@ fn names_argument(name: &str, text: &str) -> bool {
 pub(crate) fn finding_named<'f>(findings: &'f [Finding], text: &str) -> Option<&'f Finding> {
     let (kind, number) = text.split_once(':')?;
     let number = number.parse::<usize>().ok()?.checked_sub(1)?;
-    let kind = FindingKind::ALL.into_iter().find(|k| k.name() == kind)?;
+    let kind = FindingKind::all().find(|k| k.name() == kind)?;
     findings.iter().filter(|f| f.kind == kind).nth(number)
 }
 

@@ -37,7 +37,7 @@ pub fn donations(folders: &[PathBuf]) -> Seen {
         assert_eq!(space.color, options.space.0);
         let base = Base::new(&module.program, options.space).unwrap();
         for f in &space.findings {
-            if f.kind != FindingKind::Donation {
+            if f.kind != FindingKind::DONATION {
                 continue;
             }
             let line = ["--donate", named(&f.title)];

@@ -106,8 +106,8 @@ fn candidates(base: &Base<'_, '_>, findings: &[Finding]) -> Vec<Vec<Edit>> {
         }
     }
     for (kind, name) in [
-        (FindingKind::Unsharded, "unsharded"),
-        (FindingKind::RedundantCopies, "redundant_copies"),
+        (FindingKind::UNSHARDED, "unsharded"),
+        (FindingKind::REDUNDANT_COPIES, "redundant_copies"),
     ] {
         let of_kind = findings.iter().filter(|f| f.kind == kind);
         for (n, _) in of_kind
