@@ -2,12 +2,7 @@
 //! failure's text joined with the program it is about.
 //!
 //! In: what `oom` read, and a report of the program where there is one. Out: a [`TriageReport`], a
-<<<<<<< HEAD
-//! [`Joined`] failure. May use: `oom`, `report`,
-//! `findings`, `hlo`.
-=======
 //! [`Joined`] failure. May use: `oom`, `report`, `findings`, `hlo`.
->>>>>>> api
 //!
 //! ```text
 //! OomReport ─┬─ Failure ─ plan (scenario -> rules) ─ rule (rules -> steps) ─ Triage
@@ -17,7 +12,7 @@
 
 pub(crate) mod actions;
 pub mod catalogue;
-pub mod docs;
+pub(crate) mod docs;
 pub(crate) mod explain;
 pub(crate) mod failure;
 pub(crate) mod join;
