@@ -3,7 +3,7 @@
 use super::catalogue::{FINDINGS, FLAGS, INTERVENTIONS, TERMS};
 
 /// The whole page, as Markdown.
-pub fn advice_page() -> String {
+fn advice_page() -> String {
     let mut out = String::from(
         "# What to change\n\n\
          Made from `src/triage/catalogue.rs`; `BLESS=1 cargo test advice_page` rewrites it. \
