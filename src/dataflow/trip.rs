@@ -2,7 +2,8 @@
 //! that is compared with a constant.
 
 use super::flow::names_of;
-use crate::hlo::decode::wire::{fields, numbers, Value};
+use crate::hlo::decode::schema::{hlo_instruction, literal};
+use crate::hlo::decode::wire::{bytes_of, fields, numbers, Value};
 use crate::hlo::{InstructionId, Opcode, Program};
 
 /// Number of times that a while's body runs; `None` where that cannot be told.
@@ -84,18 +85,17 @@ fn constant(program: &Program<'_>, id: InstructionId, path: &[u32]) -> Option<i6
     None
 }
 
-/// The value of an integer scalar's literal (field 8 of an instruction).
+/// The value of an integer scalar's literal.
 fn scalar_literal(raw: &[u8]) -> Option<i64> {
-    let literal = fields(raw)
-        .filter_map(Result::ok)
-        .find_map(|(n, v)| (n == 8).then(|| v.bytes()).flatten())?;
+    const INTEGERS: [u32; 4] = [literal::S32S, literal::S64S, literal::U32S, literal::U64S];
     let mut found: Vec<i64> = Vec::new();
-    for (n, value) in fields(literal).filter_map(Result::ok) {
-        // s32s, s64s, u32s, u64s; more than a few values are no scalar.
+    let values = bytes_of(raw, hlo_instruction::LITERAL)?;
+    for (n, value) in fields(values).filter_map(Result::ok) {
+        // More than a few values are no scalar.
         let small = !matches!(value, Value::Bytes(b) if b.len() > 16);
-        if matches!(n, 4..=7) && small {
+        if INTEGERS.contains(&n) && small {
             drop(numbers(value, |v| {
-                let v = if n == 4 {
+                let v = if n == literal::S32S {
                     i64::from(v as i32)
                 } else {
                     v as i64
@@ -110,11 +110,10 @@ fn scalar_literal(raw: &[u8]) -> Option<i64> {
     }
 }
 
-/// Whether a compare's direction (field 63) is "less than".
+/// Whether a compare's direction is "less than".
 fn is_less_than(program: &Program<'_>, id: InstructionId) -> bool {
-    fields(program.module.instruction(id).raw)
-        .filter_map(Result::ok)
-        .any(|(n, v)| n == 63 && v.bytes() == Some(b"LT"))
+    let raw = program.module.instruction(id).raw;
+    bytes_of(raw, hlo_instruction::COMPARISON_DIRECTION) == Some(b"LT")
 }
 
 #[cfg(test)]

@@ -8,12 +8,12 @@
 //! makes to things it does not have are `None` or left out, and reported as diagnostics.
 
 pub(crate) mod buffer;
-pub mod decode;
+pub(crate) mod decode;
 pub(crate) mod element;
 pub(crate) mod ids;
 pub(crate) mod mesh;
 pub(crate) mod module;
-pub mod op_name;
+pub(crate) mod op_name;
 pub(crate) mod opcode;
 pub(crate) mod program;
 pub(crate) mod shape;

@@ -11,7 +11,7 @@ pub(crate) mod load;
 pub(crate) mod loaded;
 pub(crate) mod schema;
 
-pub use build::{kind_name, shapes_only, space_report, timeline};
+pub use build::{space_report, timeline};
 pub use enrich::meshes_beside;
 pub use inventory::{inventory, FileEntry, Inventory, ModuleEntry};
 pub use load::{load, Detail, Loaded, Options};

@@ -4,7 +4,7 @@ use super::catalogue::{Term, FLAGS, INTERVENTIONS, TERMS};
 use super::explain::findings;
 
 /// The whole page, as Markdown.
-pub fn advice_page() -> String {
+fn advice_page() -> String {
     let mut out = String::from(
         "# What to change\n\n\
          Made from `src/triage/catalogue.rs`; `BLESS=1 cargo test advice_page` rewrites it. \

@@ -12,7 +12,8 @@
 
 pub(crate) mod actions;
 pub mod catalogue;
-pub mod docs;
+#[cfg(test)]
+mod docs;
 pub(crate) mod explain;
 pub(crate) mod failure;
 pub(crate) mod join;

@@ -1,6 +1,10 @@
 //! Dimension numbers of products, gathers and scatters, read from an instruction's bytes.
 
 use super::values::{NodeId, Values};
+use crate::hlo::decode::schema::{
+    convolution_dimension_numbers, dot_dimension_numbers, gather_dimension_numbers,
+    hlo_instruction, scatter_dimension_numbers,
+};
 use crate::hlo::decode::wire::{fields, numbers, Value};
 
 /// Corresponding dimensions of two of an instruction's arrays: `(array, array, pairs)`. Operands
@@ -65,24 +69,29 @@ fn pairs(a: impl IntoIterator<Item = usize>, b: impl IntoIterator<Item = usize>)
 
 /// Dimension numbers of a convolution.
 pub(crate) fn convolution(raw: &[u8]) -> ConvolutionNumbers {
-    let m = message(raw, 16);
+    use convolution_dimension_numbers as field;
+    let m = message(raw, hlo_instruction::CONVOLUTION_DIMENSION_NUMBERS);
     ConvolutionNumbers {
-        kernel_input: one(&m, 3),
-        kernel_output: one(&m, 4),
-        kernel_spatial: list(&m, 6),
-        input_batch: one(&m, 7),
-        input_feature: one(&m, 8),
-        output_batch: one(&m, 9),
-        output_feature: one(&m, 10),
-        input_spatial: list(&m, 11),
-        output_spatial: list(&m, 12),
+        kernel_input: one(&m, field::KERNEL_INPUT_FEATURE_DIMENSION),
+        kernel_output: one(&m, field::KERNEL_OUTPUT_FEATURE_DIMENSION),
+        kernel_spatial: list(&m, field::KERNEL_SPATIAL_DIMENSIONS),
+        input_batch: one(&m, field::INPUT_BATCH_DIMENSION),
+        input_feature: one(&m, field::INPUT_FEATURE_DIMENSION),
+        output_batch: one(&m, field::OUTPUT_BATCH_DIMENSION),
+        output_feature: one(&m, field::OUTPUT_FEATURE_DIMENSION),
+        input_spatial: list(&m, field::INPUT_SPATIAL_DIMENSIONS),
+        output_spatial: list(&m, field::OUTPUT_SPATIAL_DIMENSIONS),
     }
 }
 
 /// Of a dot: contracted and batch dimensions of both operands, and where the rest went.
 pub(crate) fn dot(raw: &[u8], v: &Values, inputs: &[NodeId]) -> Vec<Related> {
-    let m = message(raw, 30);
-    let (lc, rc, lb, rb) = (list(&m, 1), list(&m, 2), list(&m, 3), list(&m, 4));
+    use dot_dimension_numbers as field;
+    let m = message(raw, hlo_instruction::DOT_DIMENSION_NUMBERS);
+    let lc = list(&m, field::LHS_CONTRACTING_DIMENSIONS);
+    let rc = list(&m, field::RHS_CONTRACTING_DIMENSIONS);
+    let lb = list(&m, field::LHS_BATCH_DIMENSIONS);
+    let rb = list(&m, field::RHS_BATCH_DIMENSIONS);
     let rank = |k: usize| inputs.get(k).map_or(0, |&n| v.dimensions(n).len());
     let free = |rank: usize, c: &[usize], b: &[usize]| {
         (0..rank)
@@ -103,9 +112,13 @@ pub(crate) fn dot(raw: &[u8], v: &Values, inputs: &[NodeId]) -> Vec<Related> {
 
 /// Of a gather: what of the result comes from the operand, and what from the indices.
 pub(crate) fn gather(raw: &[u8], v: &Values, inputs: &[NodeId], out: NodeId) -> Vec<Related> {
-    let m = message(raw, 33);
-    let (offset, collapsed, vector) = (list(&m, 1), list(&m, 2), one(&m, 4));
-    let (operand_batch, index_batch) = (list(&m, 5), list(&m, 6));
+    use gather_dimension_numbers as field;
+    let m = message(raw, hlo_instruction::GATHER_DIMENSION_NUMBERS);
+    let offset = list(&m, field::OFFSET_DIMS);
+    let collapsed = list(&m, field::COLLAPSED_SLICE_DIMS);
+    let vector = one(&m, field::INDEX_VECTOR_DIM);
+    let operand_batch = list(&m, field::OPERAND_BATCHING_DIMS);
+    let index_batch = list(&m, field::START_INDICES_BATCHING_DIMS);
     let rank = |k: usize| inputs.get(k).map_or(0, |&n| v.dimensions(n).len());
     let windows = (0..rank(0)).filter(|d| !collapsed.contains(d) && !operand_batch.contains(d));
     let size = |n: Option<&NodeId>, d: usize| n.and_then(|&n| v.dimensions(n).get(d).copied());
@@ -132,9 +145,12 @@ pub(crate) fn scatter(raw: &[u8], v: &Values, inputs: &[NodeId]) -> Vec<RelatedN
     let [target, indices, updates] = inputs else {
         return Vec::new();
     };
-    let m = message(raw, 48);
-    let (window, inserted, vector) = (list(&m, 1), list(&m, 2), one(&m, 4));
-    let target_batch = list(&m, 5);
+    use scatter_dimension_numbers as field;
+    let m = message(raw, hlo_instruction::SCATTER_DIMENSION_NUMBERS);
+    let window = list(&m, field::UPDATE_WINDOW_DIMS);
+    let inserted = list(&m, field::INSERTED_WINDOW_DIMS);
+    let vector = one(&m, field::INDEX_VECTOR_DIM);
+    let target_batch = list(&m, field::INPUT_BATCHING_DIMS);
     let kept = (0..v.dimensions(*target).len())
         .filter(|d| !inserted.contains(d) && !target_batch.contains(d))
         .zip(window.iter().copied())

@@ -3,7 +3,8 @@
 
 use super::graph::Builder;
 use crate::hlo::decode::decode_sharding;
-use crate::hlo::decode::wire::{fields, Value};
+use crate::hlo::decode::schema::hlo_instruction;
+use crate::hlo::decode::wire::{bytes_of, fields, Value};
 use crate::hlo::{ComputationId, InstructionId};
 
 /// Words in targets whose results come from elsewhere than the operands.
@@ -140,17 +141,14 @@ impl Builder<'_, '_> {
 }
 
 fn has_side_effect(raw: &[u8]) -> bool {
-    fields(raw)
-        .filter_map(Result::ok)
-        .any(|f| matches!(f, (65, Value::Varint(v)) if v != 0))
+    fields(raw).filter_map(Result::ok).any(
+        |f| matches!(f, (hlo_instruction::CUSTOM_CALL_HAS_SIDE_EFFECT, Value::Varint(v)) if v != 0),
+    )
 }
 
 /// Whether a kernel's configuration says that it talks to other devices.
 fn communicates(raw: &[u8]) -> bool {
-    let config = fields(raw)
-        .filter_map(Result::ok)
-        .find_map(|(n, v)| (n == 43).then(|| v.bytes())?)
-        .unwrap_or_default();
+    let config = bytes_of(raw, hlo_instruction::BACKEND_CONFIG).unwrap_or_default();
     let has = |word: &[u8]| config.windows(word.len()).any(|w| w == word);
     has(b"\"has_communication\":true")
         || has(b"\"has_communication\": true")

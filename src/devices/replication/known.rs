@@ -10,7 +10,8 @@ use std::rc::Rc;
 use rustc_hash::FxHashMap;
 
 use super::graph::{Builder, Nodes};
-use crate::hlo::decode::wire::{fields, numbers, Value};
+use crate::hlo::decode::schema::{hlo_instruction, literal};
+use crate::hlo::decode::wire::{bytes_of, fields, numbers, Value};
 use crate::hlo::{ComputationId, ElementType, InstructionId, Opcode};
 
 /// Calls nested deeper than this are not looked into.
@@ -309,18 +310,16 @@ fn table(b: &Builder<'_, '_>, i: InstructionId, devices: usize) -> Option<Vec<i6
     if !is_integer(shape.element_type) || shape.dimensions.iter().filter(|&&d| d != 1).count() > 1 {
         return None;
     }
-    let literal = fields(inst.raw)
-        .filter_map(Result::ok)
-        .find_map(|(n, v)| (n == 8).then(|| v.bytes())?)?;
+    let values = bytes_of(inst.raw, hlo_instruction::LITERAL)?;
     let wanted = match &*shape.element_type.name() {
-        "s32" => 4,
-        "s64" => 5,
-        "u32" => 6,
-        _ => 7,
+        "s32" => literal::S32S,
+        "s64" => literal::S64S,
+        "u32" => literal::U32S,
+        _ => literal::U64S,
     };
     let mut out = Vec::new();
     let mut fits = true;
-    for field in fields(literal) {
+    for field in fields(values) {
         match field.ok()? {
             (n, v) if n == wanted => {
                 if let Value::Fixed32(_) | Value::Fixed64(_) = v {

@@ -1,6 +1,7 @@
 //! The array leaves of serialized shapes, without decoding the shapes: how many, and which of
 //! them lie under a tuple element.
 
+use crate::hlo::decode::schema::shape;
 use crate::hlo::decode::wire::{fields, Value};
 
 /// Tuples nested deeper than this count as one leaf: such shapes are refused elsewhere too.
@@ -9,12 +10,12 @@ const MAX_DEPTH: u32 = 64;
 fn children(shape: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
     let element_type = fields(shape)
         .filter_map(Result::ok)
-        .find_map(|(n, v)| (n == 2).then_some(v));
+        .find_map(|(n, v)| (n == shape::ELEMENT_TYPE).then_some(v));
     let is_tuple = element_type == Some(Value::Varint(13));
     is_tuple.then(|| {
         fields(shape)
             .filter_map(Result::ok)
-            .filter_map(|(n, v)| (n == 4).then(|| v.bytes())?)
+            .filter_map(|(n, v)| (n == shape::TUPLE_SHAPES).then(|| v.bytes())?)
     })
 }
 

@@ -13,7 +13,6 @@ pub(crate) mod sharding;
 pub(crate) mod wire;
 
 pub use attributes::{Attributes, CollectiveGroups};
-pub use module::decode_sequence;
 pub use program::{decode_program, HloContainer};
 pub use shape::{decode_shape, decode_shape_leaf};
 pub use sharding::decode_sharding;
