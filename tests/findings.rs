@@ -261,7 +261,7 @@ fn one_buffer_over_half_of_the_device_is_a_large_tensor() {
     // Copies on several devices say more of these logits than their size.
     assert_eq!(large("lm_v5p_whole_logits", None), 0);
     let copies = of_kind("lm_v5p_whole_logits", FindingKind::REDUNDANT_COPIES);
-    assert!(copies.len() >= 2, "{copies:?}");
+    assert!(copies.iter().any(|f| f.buffer_ids.len() == 2), "{copies:?}");
 }
 
 #[test]
