@@ -9,23 +9,10 @@ mod common;
 use build::{Build, SIZE};
 use xpeak::facts::Facts;
 use xpeak::findings::{donation_findings, Finding, SavingKind};
-use xpeak::hlo::MemorySpace;
-use xpeak::hlo::{decode_program, HloContainer};
-use xpeak::memory::space_usage;
-use xpeak::peak::{peak_snapshot, Context};
 use xpeak::training::DonationPair;
 
 fn look<T>(bytes: &[u8], f: impl FnOnce(&Facts<'_, '_>) -> T) -> T {
-    let program = decode_program(bytes, HloContainer::Proto).unwrap();
-    let usage = space_usage(program.assignment.as_ref().unwrap(), MemorySpace::HBM);
-    let peak = peak_snapshot(&program, &usage);
-    let ctx = Context {
-        program: &program,
-        usage: &usage,
-        peak: &peak,
-        capacity_bytes: None,
-    };
-    f(&Facts::new(ctx, Vec::new()))
+    common::look(bytes, None, f)
 }
 
 fn found(facts: &Facts<'_, '_>) -> Vec<Finding> {

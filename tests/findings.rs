@@ -5,35 +5,19 @@ mod common;
 
 use std::collections::BTreeSet;
 
-use xpeak::dataflow::Graph;
 use xpeak::facts::Facts;
 use xpeak::findings::{all_findings, Finding, FindingKind, FindingSeverity};
 use xpeak::hlo::MemorySpace;
 use xpeak::hlo::{decode_program, HloContainer};
 use xpeak::memory::{space_usage, SpaceUsage};
 use xpeak::peak::{peak_snapshot, Context};
-use xpeak::training::Origin;
-
-fn look<T>(bytes: &[u8], capacity: Option<u64>, f: impl FnOnce(&Facts<'_, '_>, &Graph) -> T) -> T {
-    let program = decode_program(bytes, HloContainer::Proto).unwrap();
-    let usage = space_usage(program.assignment.as_ref().unwrap(), MemorySpace::HBM);
-    let peak = peak_snapshot(&program, &usage);
-    let ctx = Context {
-        program: &program,
-        usage: &usage,
-        peak: &peak,
-        capacity_bytes: capacity,
-    };
-    let facts = Facts::new(ctx, Vec::new());
-    f(&facts, facts.graph())
-}
 
 fn sample(name: &str) -> Vec<u8> {
     common::read(name)
 }
 
 fn findings(bytes: &[u8], capacity: Option<u64>) -> Vec<Finding> {
-    look(bytes, capacity, |facts, _| all_findings(facts))
+    common::look(bytes, capacity, |facts| all_findings(facts))
 }
 
 fn of_kind(name: &str, kind: FindingKind) -> Vec<Finding> {
@@ -43,7 +27,7 @@ fn of_kind(name: &str, kind: FindingKind) -> Vec<Finding> {
 }
 
 fn usage(name: &str) -> SpaceUsage {
-    look(&sample(name), None, |ctx, _| ctx.usage.clone())
+    common::look(&sample(name), None, |ctx| ctx.usage.clone())
 }
 
 #[test]
@@ -53,7 +37,7 @@ fn every_finding_is_well_formed_and_in_order() {
         let bytes = common::bytes_of(&folder);
         let found = findings(&bytes, Some(16 << 30));
         assert_eq!(found, findings(&bytes, Some(16 << 30)), "{name}");
-        let peak = look(&bytes, None, |ctx, _| ctx.usage.peak_bytes());
+        let peak = common::look(&bytes, None, |ctx| ctx.usage.peak_bytes());
         for f in &found {
             assert!(!f.evidence.is_empty(), "{name}: {f:?}");
             assert!(!f.title.is_empty() && !f.action.is_empty() && !f.links.is_empty());
@@ -133,7 +117,7 @@ fn what_jax_checkpoint_frees_is_not_advised_again() {
 
 #[test]
 fn saved_activations_are_what_backward_reads() {
-    look(&sample("mlp_scan_v4"), None, |ctx, _| {
+    common::look(&sample("mlp_scan_v4"), None, |ctx| {
         let saved = ctx.saved_activations();
         assert!(
             saved.iter().filter(|s| s.trip_count == Some(6)).count() >= 2,
@@ -264,37 +248,6 @@ fn one_buffer_over_half_of_the_device_is_a_large_tensor() {
     assert!(copies.iter().any(|f| f.buffer_ids.len() == 2), "{copies:?}");
 }
 
-#[test]
-fn origins_label_what_they_can() {
-    let bytes_of = |name: &str| {
-        look(&sample(name), None, |ctx, _| {
-            let labels = ctx.origins();
-            assert_eq!(labels.len(), ctx.peak.buffers.len());
-            assert!(labels.iter().all(|l| !l.rule.is_empty()));
-            let mut sums = std::collections::BTreeMap::new();
-            for (b, l) in ctx.peak.buffers.iter().zip(&labels) {
-                *sums.entry(l.origin).or_insert(0u64) += b.counted_bytes;
-            }
-            (sums, ctx.usage.peak_bytes())
-        })
-    };
-    let (serve, _) = bytes_of("serve_v6e");
-    assert!(serve[&Origin::KvCache] >= 1 << 30, "{serve:?}");
-    assert!(!serve.contains_key(&Origin::Gradients), "{serve:?}");
-    let (train, peak) = bytes_of("lm_v6e");
-    assert!(train[&Origin::Activations] * 2 > peak, "{train:?}");
-    assert!(
-        train[&Origin::OptimizerState] > train[&Origin::Parameters],
-        "{train:?}"
-    );
-    assert!(
-        train.get(&Origin::Unknown).copied().unwrap_or(0) < peak / 10,
-        "{train:?}"
-    );
-    let (logits, peak) = bytes_of("lm_v5p_whole_logits");
-    assert!(logits[&Origin::EmbeddingsLogits] > peak / 2, "{logits:?}");
-}
-
 /// Findings of a program that only tests have.
 fn elsewhere(name: &str) -> Vec<Finding> {
     findings(&common::read(name), None)
@@ -329,7 +282,7 @@ fn a_policy_that_keeps_products_is_not_oversold() {
     );
     let loops = kind(&found, FindingKind::SAVED_ACTIVATIONS);
     let said = size_after(&loops[0].action, "frees about ");
-    let peak = |b: &[u8]| look(b, None, |ctx, _| ctx.usage.allocated_bytes);
+    let peak = |b: &[u8]| common::look(b, None, |ctx| ctx.usage.allocated_bytes);
     let freed = (peak(&base) - peak(&with)) as f64;
     assert!(
         (said - freed).abs() < 0.1 * freed,
@@ -362,7 +315,7 @@ fn what_layers_are_computed_from_is_not_promised() {
     }
     for folder in common::folders() {
         let bytes = common::bytes_of(&folder);
-        let trains = look(&bytes, None, |ctx, _| {
+        let trains = common::look(&bytes, None, |ctx| {
             let mut all = ctx.program.module.instructions.iter();
             all.any(|i| i.op_name.contains("transpose("))
         });
@@ -486,38 +439,4 @@ fn damaged_programs_do_no_harm() {
         looked_at += 1;
     }
     assert!(looked_at > 20, "{looked_at}");
-}
-
-/// What is told by structure is told without the names of arguments too.
-#[test]
-fn origins_need_no_names() {
-    use prost::Message;
-    use xpeak::training::Certainty;
-    for name in ["lm_v6e", "lm_v5e_whole_embedding", "mlp_scan_v4"] {
-        let bytes = sample(name);
-        let mut proto = xpeak_protos::hlo::HloProto::decode(&bytes[..]).unwrap();
-        let module = proto.hlo_module.as_mut().unwrap();
-        let entry = module.entry_computation_id;
-        for c in module.computations.iter_mut().filter(|c| c.id == entry) {
-            for i in &mut c.instructions {
-                if i.opcode == b"parameter" {
-                    if let Some(m) = &mut i.metadata {
-                        m.op_name = format!("x[{}]", i.parameter_number).into_bytes();
-                    }
-                }
-            }
-        }
-        let with = look(&bytes, None, |facts, _| facts.origins());
-        let without = look(&proto.encode_to_vec(), None, |facts, _| facts.origins());
-        let mut arguments = 0;
-        for (a, b) in with.iter().zip(&without) {
-            let of_weights = matches!(a.origin, Origin::Parameters | Origin::OptimizerState);
-            if of_weights && a.certainty == Certainty::Structure {
-                assert_eq!(a.origin, b.origin, "{name}: {} / {}", a.rule, b.rule);
-                assert_eq!(b.certainty, Certainty::Structure);
-                arguments += 1;
-            }
-        }
-        assert!(arguments >= 4, "{name}: {arguments}");
-    }
 }

@@ -4,6 +4,7 @@
 //! In: paths. Out: [`Sources`] and the programs' bytes in them. May use: `hlo` for the wire format.
 
 pub(crate) mod bytes;
+pub(crate) mod file_name;
 pub(crate) mod programs;
 pub(crate) mod schema;
 pub(crate) mod sniff;
@@ -11,7 +12,8 @@ pub(crate) mod walk;
 pub(crate) mod xspace;
 
 pub use bytes::{FileBytes, MAX_DECOMPRESSED_BYTES};
-pub use programs::{host_name, ProgramSource, Select, SourceKind, SourceLabel};
+pub use file_name::host_name;
+pub use programs::{ProgramSource, Select, SourceKind, SourceLabel};
 pub use sniff::{sniff, FileKind};
 pub use walk::{open_path, SourceFile};
 pub use xspace::{decode_xspace, XPlaneInfo, XProgram, XSpace};

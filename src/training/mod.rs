@@ -8,7 +8,10 @@ pub(crate) mod activations;
 pub(crate) mod donation;
 pub(crate) mod kept;
 pub(crate) mod origin;
+pub(crate) mod origins;
+pub(crate) mod weights;
 
 pub use activations::{saved_activations, SavedActivation};
 pub use donation::{donation_candidates, DonationPair};
-pub use origin::{origins, Certainty, Origin, OriginLabel};
+pub use origin::Origin;
+pub use origins::{origins, Certainty, OriginLabel};

@@ -2,6 +2,10 @@
 #![allow(dead_code, clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};
+use xpeak::facts::Facts;
+use xpeak::hlo::{decode_program, HloContainer, MemorySpace};
+use xpeak::memory::space_usage;
+use xpeak::peak::{peak_snapshot, Context};
 
 use std::io::Read;
 
@@ -222,4 +226,18 @@ pub fn bytes_of(folder: &Path) -> Vec<u8> {
         return out;
     }
     bytes
+}
+
+/// What is known of a program's HBM.
+pub fn look<T>(bytes: &[u8], capacity: Option<u64>, f: impl FnOnce(&Facts<'_, '_>) -> T) -> T {
+    let program = decode_program(bytes, HloContainer::Proto).unwrap();
+    let usage = space_usage(program.assignment.as_ref().unwrap(), MemorySpace::HBM);
+    let peak = peak_snapshot(&program, &usage);
+    let ctx = Context {
+        program: &program,
+        usage: &usage,
+        peak: &peak,
+        capacity_bytes: capacity,
+    };
+    f(&Facts::new(ctx, Vec::new()))
 }

@@ -2,6 +2,7 @@
 //!
 //! In: a program. Out: [`Values`]. May use: `hlo`.
 
+pub(crate) mod build;
 pub(crate) mod device_index;
 pub(crate) mod dimension_numbers;
 pub(crate) mod links;
