@@ -17,7 +17,7 @@ fn sample(name: &str) -> Vec<u8> {
 }
 
 fn findings(bytes: &[u8], capacity: Option<u64>) -> Vec<Finding> {
-    common::look(bytes, capacity, |facts| all_findings(facts))
+    common::look(bytes, capacity, all_findings)
 }
 
 fn of_kind(name: &str, kind: FindingKind) -> Vec<Finding> {
