@@ -10,8 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::bound::peak_without;
 use super::evidence::{buffer_ids, buffer_line, matters, place, shortened};
 use super::finding::{Detector, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
-use crate::dataflow::flow::{reads_of, Path};
-use crate::dataflow::Graph;
+use crate::dataflow::{reads_of, Graph, Through, Value};
 use crate::hlo::op_name::operation;
 use crate::hlo::{BufferId, InstructionId, MemorySpace, Opcode};
 use crate::peak::long_held;
@@ -289,18 +288,8 @@ fn any_only_for(
         return false;
     };
     buffers.into_iter().flatten().any(|buffer| {
-        let Some(value) = assignment.buffer(buffer).instruction else {
-            return false;
-        };
-        if only.contains(&value) {
-            return true;
-        }
-        let path: Path = assignment
-            .shape_index(buffer)
-            .iter()
-            .map(|&i| u32::try_from(i).unwrap_or(u32::MAX))
-            .collect();
-        value_only_for(ctx, graph, (value, path), only, budget)
+        let value = assignment.value(buffer);
+        value.is_some_and(|v| only.contains(&v.0) || value_only_for(ctx, graph, v, only, budget))
     })
 }
 
@@ -312,18 +301,18 @@ const MAX_FUSIONS: usize = 64;
 fn value_only_for(
     ctx: &Context<'_, '_>,
     graph: &Graph,
-    value: (InstructionId, Path),
+    value: Value,
     only: &FxHashSet<InstructionId>,
     budget: &mut usize,
 ) -> bool {
-    let mut seen: FxHashSet<(InstructionId, Path)> = FxHashSet::default();
+    let mut seen: FxHashSet<Value> = FxHashSet::default();
     let mut todo = vec![value];
     let mut is_sent = false;
-    while let Some((value, path)) = todo.pop() {
-        if !seen.insert((value, path.clone())) {
+    while let Some(value) = todo.pop() {
+        if !seen.insert(value.clone()) {
             continue;
         }
-        let reads = reads_of(ctx.program, graph, value, &path, budget);
+        let reads = reads_of(ctx.program, graph, &value, Through::Names, budget);
         if !reads.complete || reads.is_result || seen.len() > MAX_FUSIONS {
             return false;
         }
@@ -348,7 +337,7 @@ fn handed_on(
     graph: &Graph,
     fusion: InstructionId,
     operand: u32,
-) -> Option<Vec<(InstructionId, Path)>> {
+) -> Option<Vec<Value>> {
     let module = &ctx.program.module;
     if module.instruction(fusion).opcode != Opcode::Fusion {
         return None;
@@ -356,7 +345,7 @@ fn handed_on(
     let &body = module.called(fusion).first()?;
     let root = module.computation(body).root?;
     let mut seen: FxHashSet<InstructionId> = FxHashSet::default();
-    let mut todo = vec![graph.parameter(body, operand)?];
+    let mut todo = vec![module.parameter(body, operand)?];
     let mut out = Vec::new();
     while let Some(i) = todo.pop() {
         for u in graph.uses(i) {
@@ -364,7 +353,7 @@ fn handed_on(
                 if module.instruction(root).opcode != Opcode::Tuple {
                     return None;
                 }
-                out.push((fusion, vec![u.operand]));
+                out.push((fusion, vec![u.operand.into()]));
             } else if seen.len() < 500 && seen.insert(u.user) {
                 todo.push(u.user);
             }

@@ -3,7 +3,7 @@
 use super::donated_in_vain::donated_in_vain;
 use super::evidence::{matters, shortened};
 use super::finding::{Detector, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
-use crate::peak::arguments::is_identifier;
+use crate::peak::is_identifier;
 use crate::peak::Context;
 use crate::peak::{argument_name, top_level, top_level_arguments};
 use crate::training::DonationPair;

@@ -295,7 +295,6 @@ struct Convolutions {
 impl Convolutions {
     fn new(program: &Program<'_>) -> Self {
         let module = &program.module;
-        let ids = || (0..module.instructions.len() as u32).map(InstructionId);
         let mut holds = vec![false; module.computations.len()];
         let mut touches = vec![false; module.instructions.len()];
         let mark = |flags: &mut Vec<bool>, at: usize| {
@@ -303,7 +302,7 @@ impl Convolutions {
                 *f = true;
             }
         };
-        for id in ids() {
+        for id in module.ids() {
             let i = module.instruction(id);
             if i.op_name.contains("conv_general_dilated") {
                 mark(&mut touches, id.index());
@@ -312,7 +311,7 @@ impl Convolutions {
                 }
             }
         }
-        for id in ids() {
+        for id in module.ids() {
             let called = module.called(id);
             if module.instruction(id).opcode == Opcode::Fusion
                 && called
@@ -326,15 +325,8 @@ impl Convolutions {
         let computes = touches.clone();
         for at in (0..touches.len()).rev() {
             let id = InstructionId(at as u32);
-            let hands_on = matches!(
-                module.instruction(id).opcode,
-                Opcode::Copy
-                    | Opcode::CopyStart
-                    | Opcode::CopyDone
-                    | Opcode::Bitcast
-                    | Opcode::Convert
-                    | Opcode::Reshape
-            );
+            let opcode = module.instruction(id).opcode;
+            let hands_on = opcode.keeps_elements() || opcode == Opcode::Convert;
             let reads = computes.get(at).copied().unwrap_or(false)
                 || hands_on && touches.get(at).copied().unwrap_or(false);
             if reads {

@@ -6,9 +6,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::dataflow::flow::reads_of;
-use crate::dataflow::maker_of;
-use crate::dataflow::{Graph, ProgramPoints};
+use crate::dataflow::{maker_of, reads_of, Graph, Path, ProgramPoints, Through};
 use crate::hlo::op_name::{is_product, is_rematerialized, operation, phase, Phase};
 use crate::hlo::{ComputationId, InstructionId, Opcode};
 use crate::peak::Context;
@@ -78,8 +76,8 @@ pub fn waists(ctx: &Context<'_, '_>, graph: &Graph, smallest: u64) -> FxHashSet<
     let module = &ctx.program.module;
     let arguments: FxHashSet<Vec<u64>> = module
         .entry_parameters()
-        .into_iter()
-        .map(|p| module.shape(p).dimensions)
+        .iter()
+        .map(|&p| module.shape(p).dimensions)
         .collect();
     let mut budget = 100_000 + 10 * module.instructions.len();
     let order = graph.program_order();
@@ -114,18 +112,22 @@ pub fn waists(ctx: &Context<'_, '_>, graph: &Graph, smallest: u64) -> FxHashSet<
             break;
         }
         let named = module.instruction(i);
-        if !is_entry(i) || passes_on(named.opcode) || is_rematerialized(named.name) {
+        if !is_entry(i)
+            || named.opcode.hands_on()
+            || named.opcode == Opcode::Constant
+            || is_rematerialized(named.name)
+        {
             continue;
         }
-        let mut leaves: Vec<Vec<u32>> = Vec::new();
+        let mut leaves: Vec<Path> = Vec::new();
         module.shape(i).for_each_leaf(&mut |index, s| {
             if s.padded_bytes() >= smallest {
-                let path = index.iter().map(|&x| u32::try_from(x).unwrap_or(u32::MAX));
-                leaves.push(path.collect());
+                leaves.push(index.to_vec());
             }
         });
         for path in leaves {
-            let maker = maker_of(ctx.program, i, &path).instruction;
+            let value = (i, path);
+            let maker = maker_of(ctx.program, &value).instruction;
             let made = module.instruction(maker);
             if phase(made.op_name) != Phase::Forward {
                 continue;
@@ -136,7 +138,7 @@ pub fn waists(ctx: &Context<'_, '_>, graph: &Graph, smallest: u64) -> FxHashSet<
             if cast && arguments.contains(&module.shape(maker).dimensions) || takes_apart(op) {
                 continue;
             }
-            let reads = reads_of(ctx.program, graph, i, &path, &mut budget).reads;
+            let reads = reads_of(ctx.program, graph, &value, Through::Names, &mut budget).reads;
             // Moving a value to another memory uses it no longer than its readers do.
             let from = (named.opcode.synchronous() != Opcode::Copy
                 && named.opcode != Opcode::CopyDone)
@@ -178,18 +180,6 @@ fn takes_apart(operation: &str) -> bool {
     matches!(
         operation,
         "slice" | "squeeze" | "dynamic_slice" | "reshape" | "transpose" | "broadcast_in_dim"
-    )
-}
-
-fn passes_on(opcode: Opcode) -> bool {
-    matches!(
-        opcode,
-        Opcode::Parameter
-            | Opcode::Tuple
-            | Opcode::GetTupleElement
-            | Opcode::Bitcast
-            | Opcode::Constant
-            | Opcode::While
     )
 }
 

@@ -14,8 +14,7 @@ use super::activations::SavedActivation;
 use super::donation::DonationPair;
 use super::origin::{by_argument_name, words, Origin};
 use super::weights::{weights, Weights};
-use crate::dataflow::flow::names_of;
-use crate::dataflow::Graph;
+use crate::dataflow::{names_of, Graph, Path, Through};
 use crate::hlo::op_name::{is_recomputed, operation, phase, Phase};
 use crate::hlo::{AllocationId, AllocationKind, InstructionId, Opcode};
 use crate::peak::argument_name;
@@ -261,7 +260,7 @@ fn cast_of(
     let &[source] = of_size.as_slice() else {
         return None;
     };
-    names_of(ctx.program, source, &[], 4)
+    names_of(ctx.program, &(source, Path::new()), Through::Names, 4)
         .into_iter()
         .map(|n| n.0)
         .find(|n| weights.parameters.contains(n))

@@ -19,8 +19,8 @@ pub(crate) struct Gone {
 /// Removes debugging callbacks.
 pub(crate) fn without_debug(base: &Base<'_, '_>, scenario: &mut Scenario) -> Gone {
     let module = &base.program.module;
-    let debug: Vec<InstructionId> = (0..module.instructions.len() as u32)
-        .map(InstructionId)
+    let debug: Vec<InstructionId> = module
+        .ids()
         .filter(|&i| {
             let name = module.instruction(i).op_name;
             name.contains("debug_callback") || name.contains("debug_print")

@@ -21,7 +21,6 @@ pub(crate) mod outputs;
 pub(crate) mod plan;
 pub(crate) mod predict;
 pub(crate) mod python;
-pub(crate) mod readers;
 pub(crate) mod resize;
 pub(crate) mod run;
 pub(crate) mod scenario;

@@ -61,7 +61,7 @@ impl MatchedBy {
 /// Resolves `text`. Findings are counted per kind from 1, in the order given.
 pub fn select(program: &Program<'_>, findings: &[Finding], text: &str) -> Selection {
     let module = &program.module;
-    let ids = || (0..module.instructions.len() as u32).map(InstructionId);
+    let ids = || module.ids();
     let found = |by: MatchedBy, instructions: Vec<InstructionId>| Selection {
         instructions,
         shape: None,
@@ -113,7 +113,8 @@ pub fn select(program: &Program<'_>, findings: &[Finding], text: &str) -> Select
             MatchedBy::Argument,
             module
                 .entry_parameters()
-                .into_iter()
+                .iter()
+                .copied()
                 .filter(|&i| names_argument(module.instruction(i).op_name, text))
                 .collect(),
         ),

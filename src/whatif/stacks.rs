@@ -15,7 +15,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::dataflow::dimensions::propagate::Marks;
 use crate::dataflow::dimensions::NodeId;
 use crate::hlo::{ComputationId, InstructionId, Opcode};
-use crate::whatif::readers::{is_backward, readers};
 use crate::whatif::Base;
 use crate::whatif::Scenario;
 
@@ -86,21 +85,24 @@ fn find(base: &Base<'_, '_>, scope: &str) -> Vec<Stack> {
         if !in_scope {
             continue;
         }
-        let held = s.names.iter().filter_map(|&b| base.content(b));
-        for (node, shape) in held {
+        for &b in &s.names {
+            let Some((node, shape)) = base.content(b) else {
+                continue;
+            };
             let forward = base.values.instruction_of(node);
             if module.instruction(forward).opcode != Opcode::While || shape.dimensions.len() < 2 {
                 continue;
             }
             let mut found: Option<Stack> = None;
-            for r in readers(base, node) {
+            let value = base.assignment.value(b);
+            for r in value.map_or_else(Vec::new, |v| base.readers(&v)) {
                 let Some(backward) = r.inside.filter(|&b| b != forward) else {
                     continue;
                 };
                 if !in_backward(base, backward) || in_backward(base, forward) {
                     continue;
                 }
-                let Some(point) = base.point(r.instruction) else {
+                let Some(point) = base.point(r.reader) else {
                     continue;
                 };
                 let stack = found.get_or_insert_with(|| Stack {
@@ -113,9 +115,10 @@ fn find(base: &Base<'_, '_>, scope: &str) -> Vec<Stack> {
                     readers: Vec::new(),
                 });
                 stack.last_read = stack.last_read.max(point);
-                stack.readers.push(r.instruction);
+                stack.readers.push(r.reader);
             }
-            if let Some(stack) = found.filter(|s| s.rounds > 1) {
+            if let Some(mut stack) = found.filter(|s| s.rounds > 1) {
+                stack.readers.sort_unstable();
                 out.push(stack);
                 break;
             }
@@ -128,14 +131,14 @@ fn find(base: &Base<'_, '_>, scope: &str) -> Vec<Stack> {
 fn in_backward(base: &Base<'_, '_>, of: InstructionId) -> bool {
     let module = &base.program.module;
     if !module.instruction(of).op_name.is_empty() {
-        return is_backward(base, of);
+        return base.is_backward(of);
     }
     let body = module.called(of).first();
     body.is_some_and(|&c| {
         module
             .computation(c)
             .instructions()
-            .any(|i| is_backward(base, i))
+            .any(|i| base.is_backward(i))
     })
 }
 
@@ -290,12 +293,6 @@ fn body_start(base: &Base<'_, '_>, of: InstructionId) -> u32 {
         .unwrap_or(0)
 }
 
-fn body_parameter(base: &Base<'_, '_>, body: ComputationId) -> Option<InstructionId> {
-    let module = &base.program.module;
-    let mut all = module.computation(body).instructions();
-    all.find(|&i| module.instruction(i).opcode == Opcode::Parameter)
-}
-
 /// Leaves that a loop changes as a whole from round to round (neither invariant nor stacked):
 /// leaf, and its node at the body's parameter.
 fn carried_values(base: &Base<'_, '_>, of: InstructionId, stacks: &[Stack]) -> Vec<(u32, NodeId)> {
@@ -303,7 +300,7 @@ fn carried_values(base: &Base<'_, '_>, of: InstructionId, stacks: &[Stack]) -> V
     let Some(&body) = module.called(of).first() else {
         return Vec::new();
     };
-    let (Some(parameter), Some(root)) = (body_parameter(base, body), module.computation(body).root)
+    let (Some(parameter), Some(root)) = (module.parameter(body, 0), module.computation(body).root)
     else {
         return Vec::new();
     };
@@ -360,10 +357,7 @@ impl Classes {
                         next += 1;
                     }
                 }
-                if matches!(
-                    module.instruction(i).opcode,
-                    Opcode::Dot | Opcode::Convolution
-                ) {
+                if module.instruction(i).opcode.is_product() {
                     if let Some(&c) = base.values.nodes(i).next().and_then(|n| out.class.get(&n)) {
                         *out.products.entry(c).or_default() += 1;
                     }
@@ -387,11 +381,7 @@ impl Classes {
                 continue;
             }
             self.class.insert(node, class);
-            for &l in base.values.links_at(node) {
-                let Some(l) = base.values.links.get(l as usize).filter(|l| l.elementwise) else {
-                    continue;
-                };
-                let other = if l.a == node { l.b } else { l.a };
+            for (_, other) in base.values.neighbours(node).filter(|n| n.0.elementwise) {
                 let c = module
                     .instruction(base.values.instruction_of(other))
                     .computation;
@@ -436,14 +426,9 @@ impl Classes {
                     }
                     continue;
                 }
-                for &l in base.values.links_at(node) {
-                    let Some(l) = base.values.links.get(l as usize).filter(|l| l.elementwise)
-                    else {
-                        continue;
-                    };
-                    // Forward only: to results, which come second, or from a stack to what was
-                    // written into it.
-                    let other = if l.a == node { l.b } else { l.a };
+                // Forward only: to results, which come second, or from a stack to what was written
+                // into it.
+                for (l, other) in base.values.neighbours(node).filter(|n| n.0.elementwise) {
                     let i = module.instruction(base.values.instruction_of(other));
                     let writes = i.opcode == Opcode::DynamicUpdateSlice;
                     let forward = l.a == node || writes;
@@ -458,20 +443,7 @@ impl Classes {
 }
 
 fn passes(opcode: Opcode) -> bool {
-    matches!(
-        opcode,
-        Opcode::Parameter
-            | Opcode::Tuple
-            | Opcode::GetTupleElement
-            | Opcode::Fusion
-            | Opcode::Bitcast
-            | Opcode::Reshape
-            | Opcode::Copy
-            | Opcode::CopyStart
-            | Opcode::CopyDone
-            | Opcode::Transpose
-            | Opcode::OptBarrier
-    )
+    opcode.renames() || opcode.moves() || matches!(opcode, Opcode::Parameter | Opcode::Fusion)
 }
 
 /// A computation and the fusions in it.

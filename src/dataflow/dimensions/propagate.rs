@@ -38,14 +38,8 @@ impl Marks {
             }
         }
         while let Some((node, mark)) = queue.pop() {
-            for &l in values.links_at(node) {
-                let Some(link) = values.links.get(l as usize) else {
-                    continue;
-                };
-                // A link of a node with itself says nothing.
-                let forward = link.a == node;
-                let other = if forward { link.b } else { link.a };
-                for found in carried(link, forward, mark) {
+            for (link, other) in values.neighbours(node) {
+                for found in carried(link, link.a == node, mark) {
                     if marks.add(values, other, found) {
                         queue.push((other, found));
                     }

@@ -8,19 +8,19 @@
 //! In: base, sizes after other edits, a scope. Out: live ranges cut.
 
 use crate::dataflow::dimensions::propagate::Marks;
+use crate::dataflow::{source_of, Through};
 use crate::error::Result;
 use crate::findings::{Finding, Safety};
 use crate::hlo::op_name::{phase, Phase};
 use crate::hlo::{BufferId, InstructionId, Opcode};
 use crate::memory::pack::PackItem;
+use crate::peak::is_identifier;
 use crate::units;
 use crate::whatif::applying::Applying;
 use crate::whatif::batch;
 use crate::whatif::confidence::Confidence;
 use crate::whatif::edit::{Change, Edit, EditKind};
 use crate::whatif::effects::Effects;
-use crate::whatif::python::is_identifier;
-use crate::whatif::readers::{is_backward, origin, readers};
 use crate::whatif::stacks;
 use crate::whatif::stacks::Checkpointed;
 use crate::whatif::Scenario;
@@ -212,7 +212,7 @@ fn turn(base: &Base<'_, '_>, marks: &Marks) -> Option<u32> {
     let marked = |i: InstructionId| base.values.nodes(i).any(|n| !marks.of(n).is_empty());
     let begins = |&i: &InstructionId| {
         Some(module.instruction(i).computation) == module.entry
-            && is_backward(base, i)
+            && base.is_backward(i)
             && marked(i)
             && module.operands(i).iter().any(|&o| marked(o))
     };
@@ -224,14 +224,15 @@ fn saved(base: &Base<'_, '_>, at: usize, slot: &Slot, scope: &str, turn: u32) ->
     let module = &base.program.module;
     // The last forward value there: the backward pass may overwrite it in place.
     let forward_value = |&b: &BufferId| {
-        let (node, shape) = base.content(b)?;
-        let i = base.values.instruction_of(node);
-        let made_by = origin(base, i);
+        let (_, shape) = base.content(b)?;
+        let value = base.assignment.value(b)?;
+        let i = value.0;
+        let (made_by, _) = source_of(base.program, &value, Through::Copies);
         let path = module.instruction(made_by).op_name;
         let forward = phase(path) == Phase::Forward;
-        (forward && base.graph.order_of(i)? < turn).then_some((node, shape, i, made_by))
+        (forward && base.graph.order_of(i)? < turn).then_some((value, shape, i, made_by))
     };
-    let (node, shape, i, made_by) = slot.names.iter().rev().find_map(forward_value)?;
+    let (value, shape, i, made_by) = slot.names.iter().rev().find_map(forward_value)?;
     let path = module.instruction(made_by).op_name;
     if shape.element_count() <= 1 || (scope != "all" && !path.contains(scope)) {
         return None;
@@ -241,12 +242,12 @@ fn saved(base: &Base<'_, '_>, at: usize, slot: &Slot, scope: &str, turn: u32) ->
     }
     let start = slot.item.ranges.first()?.0;
     let (mut forward, mut backward) = (start, u32::MAX);
-    for r in readers(base, node) {
-        let Some(point) = base.point(r.instruction) else {
+    for r in base.readers(&value) {
+        let Some(point) = base.point(r.reader) else {
             continue;
         };
         let order = base
-            .scheduled(r.instruction)
+            .scheduled(r.reader)
             .and_then(|i| base.graph.order_of(i));
         if order.is_some_and(|o| o >= turn) {
             backward = backward.min(point);
@@ -277,7 +278,10 @@ fn block_inputs(base: &Base<'_, '_>, marks: &Marks, turn: u32) -> Vec<u32> {
     let mut spans: Vec<(u32, u32)> = Vec::new();
     for &i in base.graph.program_order() {
         let at = module.instruction(i);
-        if Some(at.computation) != module.entry || passes_on(at.opcode) {
+        let passes_on = at.opcode.renames()
+            || at.opcode.moves()
+            || matches!(at.opcode, Opcode::Parameter | Opcode::Constant);
+        if Some(at.computation) != module.entry || passes_on {
             continue;
         }
         let Some(order) = base.graph.order_of(i).filter(|&o| o < turn) else {
@@ -285,13 +289,10 @@ fn block_inputs(base: &Base<'_, '_>, marks: &Marks, turn: u32) -> Vec<u32> {
         };
         let mut last = order;
         let mut carries = false;
-        for node in base.values.nodes(i) {
-            if marks.of(node).is_empty() {
-                continue;
-            }
+        for value in base.leaves(i, |node| !marks.of(node).is_empty()) {
             carries = true;
-            for r in readers(base, node) {
-                let user = base.scheduled(r.instruction);
+            for r in base.readers(&value) {
+                let user = base.scheduled(r.reader);
                 let user = user.and_then(|u| base.graph.order_of(u));
                 last = last.max(user.filter(|&o| o < turn).unwrap_or(0));
             }
@@ -317,20 +318,6 @@ fn block_inputs(base: &Base<'_, '_>, marks: &Marks, turn: u32) -> Vec<u32> {
 fn made_forward(base: &Base<'_, '_>, i: InstructionId) -> bool {
     let path = base.program.module.instruction(i).op_name;
     path.is_empty() || phase(path) != Phase::Other
-}
-
-fn passes_on(opcode: Opcode) -> bool {
-    matches!(
-        opcode,
-        Opcode::Parameter
-            | Opcode::Tuple
-            | Opcode::GetTupleElement
-            | Opcode::Bitcast
-            | Opcode::Copy
-            | Opcode::CopyStart
-            | Opcode::CopyDone
-            | Opcode::Constant
-    )
 }
 
 #[cfg(test)]

@@ -12,14 +12,14 @@ use rustc_hash::FxHashMap;
 use crate::error::Result;
 use crate::findings::{Finding, Safety};
 use crate::hlo::{AllocationId, AllocationKind};
-use crate::peak::{argument_name, top_level};
+use crate::peak::{argument_name, is_identifier, top_level};
 use crate::training::DonationPair;
 use crate::units;
 use crate::whatif::applying::Applying;
 use crate::whatif::confidence::Confidence;
 use crate::whatif::edit::{Change, Edit, EditKind};
 use crate::whatif::outputs::{outputs_in_order, Writes};
-use crate::whatif::python::{function_name, is_identifier};
+use crate::whatif::python::function_name;
 use crate::whatif::selector::MatchedBy;
 use crate::whatif::Base;
 use crate::whatif::Scenario;
@@ -84,7 +84,7 @@ impl Change for Donate {
     fn jax(&self, base: &Base<'_, '_>, _: &[Finding]) -> String {
         let names = match self.selector.as_str() {
             "all" => donated_names(base),
-            s => vec![s.split(['[', '.']).next().unwrap_or(s).to_owned()],
+            s => vec![top_level(s).to_owned()],
         };
         let function = function_name(base.program.module.name);
         if names.is_empty() || !names.iter().all(|n| is_identifier(n)) {

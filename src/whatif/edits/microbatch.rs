@@ -15,7 +15,6 @@ use crate::whatif::batch;
 use crate::whatif::confidence::Confidence;
 use crate::whatif::edit::{Change, Edit, EditKind};
 use crate::whatif::effects::{BatchScale, Effects};
-use crate::whatif::readers::is_backward;
 use crate::whatif::Base;
 use crate::whatif::Scenario;
 
@@ -42,7 +41,7 @@ struct Microbatch {
 /// Gradients can be summed up over slices; programs without them only have a smaller batch.
 fn candidates(base: &Base<'_, '_>, _: &[Finding]) -> Vec<Vec<Edit>> {
     let mut order = base.graph.program_order().iter();
-    if !order.any(|&i| is_backward(base, i)) {
+    if !order.any(|&i| base.is_backward(i)) {
         return Vec::new();
     }
     let slices = batch::slices(base).into_iter();
@@ -149,7 +148,7 @@ fn is_trained(base: &Base<'_, '_>, effects: &Effects, block: &crate::whatif::Blo
     let Some(number) = block.parameter else {
         return false;
     };
-    let Some(&argument) = base.boundary.parameters.get(&number) else {
+    let Some(argument) = base.program.module.entry_parameter(number) else {
         return false;
     };
     let returned =
@@ -171,12 +170,7 @@ fn meets_batch(base: &Base<'_, '_>, effects: &Effects, argument: InstructionId) 
             continue;
         }
         // The same data in other computations, later tuples, loop bodies.
-        for l in base
-            .values
-            .links_at(node)
-            .iter()
-            .filter_map(|&l| base.values.links.get(l as usize))
-        {
+        for (l, _) in base.values.neighbours(node) {
             if l.a == node && l.elementwise && passes(base, l.b) {
                 queue.push(l.b);
             }
