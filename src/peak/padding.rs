@@ -5,7 +5,6 @@ use std::cmp::Reverse;
 
 use super::context::Context;
 use super::labels::producer_of;
-use super::snapshot::PeakBuffer;
 use crate::hlo::{InstructionId, Opcode, PhysicalDimension, Program, Shape};
 
 /// Padding of one buffer at the peak.
@@ -77,10 +76,9 @@ pub enum ShapeChange {
 /// Buffers at the peak with padding, most lost first, ties by position.
 pub fn padding_rows(ctx: &Context<'_, '_>) -> Vec<PaddingRow> {
     let any = ctx.peak.buffers.iter().any(|b| b.padding_bytes() > 0);
-    let convolutions = if any {
-        Convolutions::new(ctx.program)
-    } else {
-        Convolutions::default()
+    let convolutions = match any {
+        true => Convolutions::new(ctx.program),
+        false => Convolutions::default(),
     };
     let mut out: Vec<PaddingRow> = ctx
         .peak
@@ -89,7 +87,7 @@ pub fn padding_rows(ctx: &Context<'_, '_>) -> Vec<PaddingRow> {
         .enumerate()
         .filter(|(_, b)| b.padding_bytes() > 0)
         .map(|(i, b)| {
-            let is_convolution = convolutions.touch(ctx, b);
+            let is_convolution = convolutions.touch([b.instruction, producer_of(ctx, b)]);
             let shape = b.shape.as_ref();
             let mut better = shape.filter(|_| !is_convolution).and_then(better_shape);
             if let Some(s) = &mut better {
@@ -288,12 +286,12 @@ fn rounded_down(shape: &Shape) -> Vec<BetterShape> {
 /// What convolutions of the user's read and make: their dimensions are fixed by the operation. (A
 /// compiler may run matrix products as convolutions; those do not count.)
 #[derive(Debug, Default)]
-struct Convolutions {
+pub(crate) struct Convolutions {
     touches: Vec<bool>,
 }
 
 impl Convolutions {
-    fn new(program: &Program<'_>) -> Self {
+    pub(crate) fn new(program: &Program<'_>) -> Self {
         let module = &program.module;
         let mut holds = vec![false; module.computations.len()];
         let mut touches = vec![false; module.instructions.len()];
@@ -338,11 +336,10 @@ impl Convolutions {
         Convolutions { touches }
     }
 
-    fn touch(&self, ctx: &Context<'_, '_>, b: &PeakBuffer) -> bool {
-        let of = |i: Option<InstructionId>| {
-            i.is_some_and(|i| self.touches.get(i.index()).copied().unwrap_or(false))
-        };
-        of(b.instruction) || of(producer_of(ctx, b))
+    /// Whether a convolution reads or makes what any of these define.
+    pub(crate) fn touch(&self, of: [Option<InstructionId>; 2]) -> bool {
+        let touched = |i: InstructionId| self.touches.get(i.index()).copied().unwrap_or(false);
+        of.into_iter().flatten().any(touched)
     }
 }
 

@@ -5,6 +5,7 @@
 //! May use: `devices`, `peak`, `dataflow`, `hlo`.
 
 pub(crate) mod activations;
+pub(crate) mod debugging;
 pub(crate) mod donation;
 pub(crate) mod kept;
 pub(crate) mod origin;

@@ -18,7 +18,7 @@ use crate::hlo::{
 };
 use crate::memory::pack::{lower_bound, pack, PackItem};
 use crate::memory::{space_usage, SpaceUsage};
-use crate::peak::{peak_snapshot, Context};
+use crate::peak::{peak_snapshot, Context, PeakSnapshot};
 use crate::training::{donation_candidates, DonationPair};
 
 /// A program ready to be edited.
@@ -50,6 +50,7 @@ pub struct Base<'p, 'a> {
     pub(crate) boundary: Boundary,
     /// Which argument could give its memory to which output; looked for when first asked.
     donations: OnceLock<Vec<DonationPair>>,
+    peak: OnceLock<PeakSnapshot>,
 }
 
 /// Arguments and results of a program, looked up once.
@@ -191,6 +192,7 @@ impl<'p, 'a> Base<'p, 'a> {
             contents,
             boundary: Boundary::new(program, &blocks),
             donations: OnceLock::new(),
+            peak: OnceLock::new(),
             program,
             assignment,
             values,
@@ -205,15 +207,19 @@ impl<'p, 'a> Base<'p, 'a> {
     /// Every argument that fits an output, with whether donating it would save memory: the verdict
     /// that findings print too.
     pub fn donations(&self) -> &[DonationPair] {
-        self.donations.get_or_init(|| {
-            let ctx = Context {
-                program: self.program,
-                usage: &self.usage,
-                peak: &peak_snapshot(self.program, &self.usage),
-                capacity_bytes: None,
-            };
-            donation_candidates(&ctx, &self.graph)
-        })
+        self.donations
+            .get_or_init(|| donation_candidates(&self.context(), &self.graph))
+    }
+
+    /// What the verdicts that findings go by need.
+    pub(crate) fn context(&self) -> Context<'_, 'a> {
+        let peak = || peak_snapshot(self.program, &self.usage);
+        Context {
+            program: self.program,
+            usage: &self.usage,
+            peak: self.peak.get_or_init(peak),
+            capacity_bytes: None,
+        }
     }
 
     /// The node and shape that a buffer holds.
