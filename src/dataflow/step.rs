@@ -62,14 +62,16 @@ pub(crate) fn onward(
             let p = module.parameter(called(operand as usize - 1)?, 0);
             p.into_iter().for_each(|p| go_on(p, path));
         }
-        opcode if through >= Through::Copies && opcode.moves() => match opcode.result_element() {
-            Some(element) if opcode.is_start() => go_on(user, &[element]),
-            // What is not the result is the operation's own.
-            Some(element) => within(path, element)
-                .into_iter()
-                .for_each(|p| go_on(user, p)),
-            None => go_on(user, path),
-        },
+        opcode if through >= Through::Copies && copies(module, user) => {
+            match opcode.result_element() {
+                Some(element) if opcode.is_start() => go_on(user, &[element]),
+                // What is not the result is the operation's own.
+                Some(element) => within(path, element)
+                    .into_iter()
+                    .for_each(|p| go_on(user, p)),
+                None => go_on(user, path),
+            }
+        }
         _ => return None,
     }
     Some(())
@@ -186,6 +188,23 @@ pub(crate) fn passed_to(module: &HloModule<'_>, parameter: InstructionId) -> Opt
         }
         Opcode::Call | Opcode::Fusion | Opcode::AsyncStart => operand(i.parameter_number as usize),
         _ => None,
+    }
+}
+
+/// Whether what goes in comes out elsewhere: all of it, or a slice that is fetched, or slices put
+/// together again.
+fn copies(module: &HloModule<'_>, id: InstructionId) -> bool {
+    let i = module.instruction(id);
+    match i.opcode {
+        Opcode::SliceStart | Opcode::SliceDone | Opcode::AsyncUpdate | Opcode::AsyncDone => true,
+        Opcode::AsyncStart => {
+            let body = module.called(id).first();
+            let root = body.and_then(|&c| module.computation(c).root);
+            root.map(|r| module.instruction(r).opcode)
+                .is_some_and(|o| o.moves() || matches!(o, Opcode::Slice | Opcode::DynamicSlice))
+        }
+        Opcode::CustomCall => i.joins_slices(),
+        opcode => opcode.moves(),
     }
 }
 

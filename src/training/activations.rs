@@ -7,6 +7,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::kept::is_argument;
 use crate::dataflow::{reads_of, trip_count, Graph, ProgramPoints, Through, Value};
 use crate::hlo::op_name::{
     is_checkpointed, is_in_loop, is_product, is_recomputed, phase, scope, Phase,
@@ -60,7 +61,7 @@ pub fn saved_activations(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<SavedActiv
             continue;
         };
         let op_name = module.instruction(maker.instruction).op_name;
-        if phase(op_name) != Phase::Forward {
+        if phase(op_name) != Phase::Forward || is_argument(ctx.program, &maker.value) {
             continue;
         }
         let Some(reader) = backward_reader(ctx, graph, &maker.value, peak_order, &mut budget)

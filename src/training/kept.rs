@@ -6,9 +6,9 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::dataflow::{maker_of, reads_of, Graph, Path, ProgramPoints, Through};
+use crate::dataflow::{maker_of, reads_of, source_of, Graph, Path, ProgramPoints, Through, Value};
 use crate::hlo::op_name::{is_product, is_rematerialized, operation, phase, Phase};
-use crate::hlo::{ComputationId, InstructionId, Opcode};
+use crate::hlo::{ComputationId, InstructionId, Opcode, Program};
 use crate::peak::Context;
 
 /// Computations looked at inside of a loop's body at most.
@@ -74,11 +74,6 @@ struct Inside {
 /// be used by it: blocks of layers begin there.
 pub fn waists(ctx: &Context<'_, '_>, graph: &Graph, smallest: u64) -> FxHashSet<InstructionId> {
     let module = &ctx.program.module;
-    let arguments: FxHashSet<Vec<u64>> = module
-        .entry_parameters()
-        .iter()
-        .map(|&p| module.shape(p).dimensions)
-        .collect();
     let mut budget = 100_000 + 10 * module.instructions.len();
     let order = graph.program_order();
     let is_entry = |i: InstructionId| Some(module.instruction(i).computation) == module.entry;
@@ -132,13 +127,12 @@ pub fn waists(ctx: &Context<'_, '_>, graph: &Graph, smallest: u64) -> FxHashSet<
             if phase(made.op_name) != Phase::Forward {
                 continue;
             }
-            // A weight in another type is no result of a layer.
             let op = operation(made.op_name);
-            let cast = op == "convert_element_type";
-            if cast && arguments.contains(&module.shape(maker).dimensions) || takes_apart(op) {
+            let cast = op == "convert_element_type" && is_argument(ctx.program, &value);
+            if cast || takes_apart(op) {
                 continue;
             }
-            let reads = reads_of(ctx.program, graph, &value, Through::Names, &mut budget).reads;
+            let reads = reads_of(ctx.program, graph, &value, Through::Copies, &mut budget).reads;
             // Moving a value to another memory uses it no longer than its readers do.
             let from = (named.opcode.synchronous() != Opcode::Copy
                 && named.opcode != Opcode::CopyDone)
@@ -173,6 +167,15 @@ pub fn waists(ctx: &Context<'_, '_>, graph: &Graph, smallest: u64) -> FxHashSet<
         latest_end = latest_end.max(end);
     }
     out
+}
+
+/// Whether a value is an argument of the program in another type, or a part of one: no result of a
+/// layer.
+pub(crate) fn is_argument(program: &Program<'_>, value: &Value) -> bool {
+    let module = &program.module;
+    let (source, _) = source_of(program, value, Through::Parts);
+    let i = module.instruction(source);
+    i.opcode == Opcode::Parameter && Some(i.computation) == module.entry
 }
 
 /// Whether an operation only takes a part of an array, such as one layer's weights.

@@ -411,12 +411,12 @@ impl Collector<'_, '_> {
 
     /// Whether a custom call puts its operands together again (a parameter fetched in slices).
     fn joins(&self, id: InstructionId, inputs: &[NodeId], out: NodeId, v: &Values) -> bool {
-        let target = self.program.module.instruction(id).custom_call_target();
+        let joins = self.program.module.instruction(id).joins_slices();
         let rank = v.dimensions(out).len();
         let total = inputs
             .iter()
             .fold(0u64, |s, &n| s.saturating_add(count(v.dimensions(n))));
-        target.contains("Concat")
+        joins
             && inputs.iter().all(|&n| v.dimensions(n).len() == rank)
             && total == count(v.dimensions(out))
     }

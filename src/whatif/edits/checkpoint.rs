@@ -15,6 +15,7 @@ use crate::hlo::op_name::{phase, Phase};
 use crate::hlo::{BufferId, InstructionId, Opcode};
 use crate::memory::pack::PackItem;
 use crate::peak::is_identifier;
+use crate::training::kept::is_argument;
 use crate::units;
 use crate::whatif::applying::Applying;
 use crate::whatif::batch;
@@ -229,7 +230,7 @@ fn saved(base: &Base<'_, '_>, at: usize, slot: &Slot, scope: &str, turn: u32) ->
         let i = value.0;
         let (made_by, _) = source_of(base.program, &value, Through::Copies);
         let path = module.instruction(made_by).op_name;
-        let forward = phase(path) == Phase::Forward;
+        let forward = phase(path) == Phase::Forward && !is_argument(base.program, &value);
         (forward && base.graph.order_of(i)? < turn).then_some((value, shape, i, made_by))
     };
     let (value, shape, i, made_by) = slot.names.iter().rev().find_map(forward_value)?;
