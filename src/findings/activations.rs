@@ -11,7 +11,8 @@ use crate::hlo::op_name::operation;
 use crate::hlo::InstructionId;
 use crate::peak::{Context, PeakBuffer};
 use crate::text::stars;
-use crate::training::kept::{compiler_recomputes, product_bytes, waists};
+use crate::training::forward::{ForwardPass, Waiting};
+use crate::training::kept::{compiler_recomputes, product_bytes};
 use crate::training::SavedActivation;
 use crate::units;
 
@@ -68,23 +69,19 @@ fn split_inputs<'s>(
     if !matters(ctx, total(&group)) {
         return (Vec::new(), group);
     }
-    // Small values beside the large ones, such as weights in another type, divide nothing.
-    let smallest = group.iter().map(|s| s.bytes).min().unwrap_or(0);
-    let largest = group.iter().map(|s| s.bytes).max().unwrap_or(0);
-    let smallest = smallest.max(largest / 16);
-    let found = waists(ctx, graph, smallest.max(1));
-    let dimensions = |s: &SavedActivation| {
-        let b = ctx.peak.buffers.get(s.peak_index);
-        b.and_then(|b| b.shape.as_ref())
-            .map(|s| s.dimensions.clone())
+    let waiting = |s: &&SavedActivation| {
+        let block = ctx.peak.buffers.get(s.peak_index);
+        let shape = block.and_then(|b| b.shape.as_ref());
+        Waiting {
+            producer: s.maker,
+            dimensions: shape.map_or_else(Vec::new, |s| s.dimensions.clone()),
+            bytes: s.bytes,
+        }
     };
-    let mut alike: FxHashMap<Option<Vec<u64>>, usize> = FxHashMap::default();
-    for s in group.iter().filter(|s| found.contains(&s.maker)) {
-        *alike.entry(dimensions(s)).or_default() += 1;
-    }
-    group.into_iter().partition(|s| {
-        found.contains(&s.maker) && alike.get(&dimensions(s)).is_some_and(|&n| n > 1)
-    })
+    let waiting: Vec<Waiting> = group.iter().map(waiting).collect();
+    let blocks = ForwardPass::new(ctx, graph).blocks(ctx, graph, &waiting);
+    let mut inputs = blocks.is_input.into_iter();
+    group.into_iter().partition(|_| inputs.next() == Some(true))
 }
 
 fn total<'s>(group: impl IntoIterator<Item = &'s &'s SavedActivation>) -> u64 {

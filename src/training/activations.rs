@@ -7,7 +7,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::kept::is_argument;
+use super::forward::is_argument;
 use crate::dataflow::{reads_of, trip_count, Graph, ProgramPoints, Through, Value};
 use crate::hlo::op_name::{
     is_checkpointed, is_in_loop, is_product, is_recomputed, phase, scope, Phase,

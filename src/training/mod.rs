@@ -7,6 +7,7 @@
 pub(crate) mod activations;
 pub(crate) mod debugging;
 pub(crate) mod donation;
+pub(crate) mod forward;
 pub(crate) mod kept;
 pub(crate) mod origin;
 pub(crate) mod origins;

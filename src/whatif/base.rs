@@ -263,23 +263,6 @@ impl<'p, 'a> Base<'p, 'a> {
         reads
     }
 
-    /// Arrays of an instruction's result whose nodes `wanted` picks.
-    pub(crate) fn leaves(&self, i: InstructionId, wanted: impl Fn(NodeId) -> bool) -> Vec<Value> {
-        let nodes = self.values.nodes(i);
-        if !nodes.clone().any(&wanted) {
-            return Vec::new();
-        }
-        let mut out = Vec::new();
-        let mut node = nodes.start;
-        self.program.module.shape(i).for_each_leaf(&mut |path, _| {
-            if wanted(node) {
-                out.push((i, path.to_vec()));
-            }
-            node += 1;
-        });
-        out
-    }
-
     /// Whether an instruction belongs to a backward pass, by its operation path.
     pub(crate) fn is_backward(&self, i: InstructionId) -> bool {
         phase(self.program.module.instruction(i).op_name) == Phase::Backward

@@ -8,14 +8,14 @@
 //! In: base, sizes after other edits, a scope. Out: live ranges cut.
 
 use crate::dataflow::dimensions::propagate::Marks;
-use crate::dataflow::{source_of, Through};
+use crate::dataflow::maker_of;
 use crate::error::Result;
 use crate::findings::{Finding, Safety};
-use crate::hlo::op_name::{phase, Phase};
-use crate::hlo::{BufferId, InstructionId, Opcode};
+use crate::hlo::op_name::{is_product, phase, Phase};
+use crate::hlo::BufferId;
 use crate::memory::pack::PackItem;
 use crate::peak::is_identifier;
-use crate::training::kept::is_argument;
+use crate::training::forward::{is_argument, ForwardPass, Waiting};
 use crate::units;
 use crate::whatif::applying::Applying;
 use crate::whatif::batch;
@@ -121,6 +121,7 @@ impl Change for Checkpoint {
 /// A forward result that waits for the backward pass.
 struct Saved {
     slot: usize,
+    waiting: Waiting,
     /// Place in the program order at which it is made.
     order: u32,
     /// Last point of forward use.
@@ -154,24 +155,20 @@ fn checkpoint(
         // Layers run in a loop: its body is what is checkpointed.
         return out;
     }
-    let Some(turn) = turn(base, &marks) else {
-        return out;
-    };
-    let saved: Vec<Saved> = arena
-        .slots
-        .iter()
-        .enumerate()
-        .filter_map(|(i, slot)| saved(base, i, slot, scope, turn))
+    let ctx = base.context();
+    let pass = ForwardPass::new(&ctx, &base.graph);
+    let slots = arena.slots.iter().enumerate();
+    let saved: Vec<Saved> = slots
+        .filter_map(|(i, slot)| saved(base, i, slot, scope, &pass))
         .collect();
-    if saved.is_empty() {
-        return out;
-    }
-    let inputs = block_inputs(base, &marks, turn);
+    let waiting: Vec<Waiting> = saved.iter().map(|s| s.waiting.clone()).collect();
+    let blocks = pass.blocks(&ctx, &base.graph, &waiting);
+    let mut is_input = blocks.is_input.into_iter();
     let (kept, dropped): (Vec<Saved>, Vec<Saved>) = saved
         .into_iter()
-        .partition(|s| inputs.binary_search(&s.order).is_ok() || (dots && s.product));
+        .partition(|s| is_input.next() == Some(true) || (dots && s.product));
     // Everything of one block is computed again at once, for its first backward use.
-    let block = |s: &Saved| inputs.partition_point(|&o| o < s.order);
+    let block = |s: &Saved| blocks.begins.partition_point(|&o| o < s.order);
     let mut first_use: std::collections::BTreeMap<usize, u32> = std::collections::BTreeMap::new();
     for s in &dropped {
         let at = first_use.entry(block(s)).or_insert(s.backward);
@@ -206,39 +203,33 @@ pub(crate) fn cut(item: &mut PackItem, from: u32, to: u32) {
     item.ranges = ranges;
 }
 
-/// Place in the program order at which the backward pass begins: its first instruction that is
-/// computed from the batch.
-fn turn(base: &Base<'_, '_>, marks: &Marks) -> Option<u32> {
-    let module = &base.program.module;
-    let marked = |i: InstructionId| base.values.nodes(i).any(|n| !marks.of(n).is_empty());
-    let begins = |&i: &InstructionId| {
-        Some(module.instruction(i).computation) == module.entry
-            && base.is_backward(i)
-            && marked(i)
-            && module.operands(i).iter().any(|&o| marked(o))
-    };
-    let first = base.graph.program_order().iter().copied().find(begins)?;
-    base.graph.order_of(first)
-}
-
-fn saved(base: &Base<'_, '_>, at: usize, slot: &Slot, scope: &str, turn: u32) -> Option<Saved> {
+fn saved(
+    base: &Base<'_, '_>,
+    at: usize,
+    slot: &Slot,
+    scope: &str,
+    pass: &ForwardPass,
+) -> Option<Saved> {
     let module = &base.program.module;
     // The last forward value there: the backward pass may overwrite it in place.
     let forward_value = |&b: &BufferId| {
         let (_, shape) = base.content(b)?;
         let value = base.assignment.value(b)?;
         let i = value.0;
-        let (made_by, _) = source_of(base.program, &value, Through::Copies);
+        let made_by = maker_of(base.program, &value).instruction;
         let path = module.instruction(made_by).op_name;
         let forward = phase(path) == Phase::Forward && !is_argument(base.program, &value);
-        (forward && base.graph.order_of(i)? < turn).then_some((value, shape, i, made_by))
+        (forward && base.graph.order_of(i)? < pass.end).then_some((value, shape, i, made_by))
     };
     let (value, shape, i, made_by) = slot.names.iter().rev().find_map(forward_value)?;
     let path = module.instruction(made_by).op_name;
     if shape.element_count() <= 1 || (scope != "all" && !path.contains(scope)) {
         return None;
     }
-    if Some(module.instruction(i).computation) != module.entry {
+    // What a loop computes comes again with the whole loop: that is a checkpoint of its body.
+    let made_at = base.scheduled(made_by)?;
+    let is_here = |i| Some(module.instruction(i).computation) == pass.home;
+    if !is_here(i) || !is_here(made_at) {
         return None;
     }
     let start = slot.item.ranges.first()?.0;
@@ -250,7 +241,7 @@ fn saved(base: &Base<'_, '_>, at: usize, slot: &Slot, scope: &str, turn: u32) ->
         let order = base
             .scheduled(r.reader)
             .and_then(|i| base.graph.order_of(i));
-        if order.is_some_and(|o| o >= turn) {
+        if order.is_some_and(|o| o >= pass.end) || base.is_backward(r.reader) {
             backward = backward.min(point);
         } else if point < backward {
             forward = forward.max(point);
@@ -262,63 +253,21 @@ fn saved(base: &Base<'_, '_>, at: usize, slot: &Slot, scope: &str, turn: u32) ->
         .ranges
         .iter()
         .any(|r| r.0 <= forward && r.1 >= backward);
-    (waits && alive).then(|| Saved {
+    if !(waits && alive) {
+        return None;
+    }
+    Some(Saved {
         slot: at,
-        order: base.graph.order_of(made_by).unwrap_or(0),
+        waiting: Waiting {
+            producer: made_by,
+            dimensions: shape.dimensions.clone(),
+            bytes: slot.item.size_bytes,
+        },
+        order: base.graph.order_of(made_at)?,
         forward,
         backward,
-        product: path.contains("dot_general") || path.contains("conv_general"),
+        product: is_product(path),
     })
-}
-
-/// Places in the program order of values through which everything later in the forward pass goes:
-/// when such a value has been made, nothing else that carries the batch is still to be used in the
-/// forward pass. Ascending.
-fn block_inputs(base: &Base<'_, '_>, marks: &Marks, turn: u32) -> Vec<u32> {
-    let module = &base.program.module;
-    let mut spans: Vec<(u32, u32)> = Vec::new();
-    for &i in base.graph.program_order() {
-        let at = module.instruction(i);
-        let passes_on = at.opcode.renames()
-            || at.opcode.moves()
-            || matches!(at.opcode, Opcode::Parameter | Opcode::Constant);
-        if Some(at.computation) != module.entry || passes_on {
-            continue;
-        }
-        let Some(order) = base.graph.order_of(i).filter(|&o| o < turn) else {
-            continue;
-        };
-        let mut last = order;
-        let mut carries = false;
-        for value in base.leaves(i, |node| !marks.of(node).is_empty()) {
-            carries = true;
-            for r in base.readers(&value) {
-                let user = base.scheduled(r.reader);
-                let user = user.and_then(|u| base.graph.order_of(u));
-                last = last.max(user.filter(|&o| o < turn).unwrap_or(0));
-            }
-        }
-        if carries && last > order && made_forward(base, i) {
-            spans.push((order, last));
-        }
-    }
-    let mut ends: Vec<u32> = Vec::new();
-    let mut out = Vec::new();
-    // Spans come by start: a value is the only one open if all others have ended by then.
-    let mut latest_end = 0;
-    for &(start, end) in &spans {
-        if latest_end <= start {
-            out.push(start);
-        }
-        latest_end = latest_end.max(end);
-        ends.push(end);
-    }
-    out
-}
-
-fn made_forward(base: &Base<'_, '_>, i: InstructionId) -> bool {
-    let path = base.program.module.instruction(i).op_name;
-    path.is_empty() || phase(path) != Phase::Other
 }
 
 #[cfg(test)]
