@@ -6,10 +6,17 @@
 mod agree;
 mod common;
 
+use xpeak::findings::FindingKind;
+
 #[test]
 fn a_finding_and_its_edit_are_one_verdict() {
     let mut folders = common::folders();
     folders.extend(common::folders_in(&common::samples().join("pairs")));
     let seen = agree::findings_and_edits(&folders);
-    println!("{} programs: {seen:#?}", folders.len());
+    assert!(agree::looked_at_all(&seen, 2), "{seen:#?}");
+    let donations = seen[&FindingKind::DONATION];
+    assert!(
+        donations.same >= 10 && donations.less >= 8 && donations.in_vain >= 4,
+        "{seen:#?}"
+    );
 }

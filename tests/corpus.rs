@@ -25,6 +25,7 @@ fn findings_and_edits_agree() {
     folders.extend(common::folders_in(&corpus().join("pairs2/programs")));
     let seen = agree::findings_and_edits(&folders);
     println!("{} programs: {seen:#?}", folders.len());
+    assert!(agree::looked_at_all(&seen, 3));
 }
 
 /// The collection's pairs, whose bases are programs unlike the samples: how far predictions are

@@ -53,8 +53,9 @@ pub fn activation_findings(
         out.extend(loop_finding(ctx, &group));
     }
     let rest = saved.iter().filter(|s| s.stacked_by.is_none());
-    let rest: Vec<&SavedActivation> = rest.filter(freeable).collect();
-    let (inputs, rest): (Vec<_>, Vec<_>) = split_inputs(ctx, graph, rest);
+    let (mut inputs, mut rest) = split_inputs(ctx, graph, rest.collect());
+    inputs.retain(freeable);
+    rest.retain(freeable);
     out.extend(straight_finding(ctx, &rest, total(&inputs)));
     out
 }

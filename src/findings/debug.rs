@@ -5,6 +5,8 @@
 //! large data to the host, with the buffers at the peak that nothing but that needs. Host offload
 //! (copies to host memory) is none of it.
 
+use rustc_hash::FxHashSet;
+
 use super::bound::peak_without;
 use super::evidence::{buffer_ids, buffer_line, matters, place, shortened};
 use super::finding::{Detector, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
@@ -47,7 +49,6 @@ pub fn debug_findings(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<Finding> {
 
 fn finding(ctx: &Context<'_, '_>, graph: &Graph, site: &DebugSite) -> Option<Finding> {
     let module = &ctx.program.module;
-    let mut only = OnlyFor::new(ctx, graph, &site.instructions);
     let (sent_bytes, sent) = site.largest?;
     let &first = site.instructions.first()?;
     // Where in the user's code, or the operation's name.
@@ -55,17 +56,17 @@ fn finding(ctx: &Context<'_, '_>, graph: &Graph, site: &DebugSite) -> Option<Fin
     if at.is_empty() {
         at = format!(" {}", module.instruction(first).op_name);
     }
-    let at_peak: Vec<&PeakBuffer> = ctx
-        .peak
-        .buffers
-        .iter()
-        .filter(|b| matters(ctx, b.counted_bytes) && only.holds([b.buffer, b.canonical]))
-        .collect();
+    let gone = OnlyFor::new(ctx, graph, &site.instructions).ranges();
+    let ranges: FxHashSet<_> = gone.iter().map(|h| (h.buffer, (h.start, h.end))).collect();
+    let is_gone = |b: &&PeakBuffer| {
+        let range = b.canonical.zip(b.live);
+        range.is_some_and(|r| ranges.contains(&r))
+    };
+    let at_peak: Vec<&PeakBuffer> = ctx.peak.buffers.iter().filter(is_gone).collect();
     let held = at_peak
         .iter()
         .fold(0u64, |s, b| s.saturating_add(b.counted_bytes));
     // Without it, the peak is where the rest is largest.
-    let gone = only.ranges(ctx.usage.peak_bytes().div_ceil(100));
     let gone: Vec<_> = gone
         .iter()
         .map(|h| (h.start, h.end, h.size_bytes))

@@ -105,20 +105,19 @@ impl<'v, 'c, 'a> OnlyFor<'v, 'c, 'a> {
         }
     }
 
-    /// Live ranges of temporaries of at least `smallest` bytes that go with the sinks.
-    pub(crate) fn ranges(&mut self, smallest: u64) -> Vec<HeldRow> {
+    /// Live ranges of temporaries that go with the sinks, by bytes × program points, most first.
+    pub(crate) fn ranges(&mut self) -> Vec<HeldRow> {
         let mut held = long_held(self.ctx, self.ctx.usage);
-        held.retain(|h| h.size_bytes >= smallest && self.holds([Some(h.name), Some(h.buffer)]));
+        held.retain(|h| h.size_bytes > 0 && self.holds([h.name, h.buffer]));
         held
     }
 
     /// Whether memory that goes by any of these names is there for the sinks alone.
-    pub(crate) fn holds(&mut self, names: [Option<BufferId>; 2]) -> bool {
+    fn holds(&mut self, names: [BufferId; 2]) -> bool {
         let Some(assignment) = &self.ctx.program.assignment else {
             return false;
         };
-        let mut names = names.into_iter().flatten();
-        names.any(|buffer| {
+        names.into_iter().any(|buffer| {
             let value = assignment.value(buffer);
             value.is_some_and(|v| self.only.contains(&v.0) || self.is_read_by_them_alone(v))
         })

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use xpeak::findings::{Finding, FindingKind, SavingKind};
+use xpeak::peak::{padding_rows, Context};
 use xpeak::report::{load, Options};
 use xpeak::source::Sources;
 use xpeak::whatif::{whatif_with, Base, Confidence, Edit, WhatIf, WhatIfOptions};
@@ -14,9 +15,18 @@ struct Follows {
     kind: FindingKind,
     /// The edit as written, for the `n`th finding of its kind (from 1).
     words: fn(&Finding, n: usize) -> [String; 2],
-    /// Whether it is about all findings of the kind together: then it may find more of the same
-    /// that is too small for a finding.
+    /// Whether it is about all findings of the kind together.
     together: bool,
+    /// What the verdict behind the findings comes to with all that is too small for a finding; `None`
+    /// where an edit is about what findings name alone.
+    bound: Option<fn(&Context<'_, '_>) -> u64>,
+}
+
+/// What better shapes save of everything that pads at the peak.
+fn better_shapes(ctx: &Context<'_, '_>) -> u64 {
+    let rows = padding_rows(ctx);
+    let better = rows.iter().filter_map(|r| r.better.as_ref());
+    better.map(|b| b.saving_bytes).sum()
 }
 
 const FOLLOWS: [Follows; 8] = [
@@ -24,11 +34,13 @@ const FOLLOWS: [Follows; 8] = [
         kind: FindingKind::DONATION,
         words: |f, _| ["--donate".into(), named(&f.title).into()],
         together: false,
+        bound: None,
     },
     Follows {
         kind: FindingKind::UNSHARDED,
         words: |f, n| ["--shard".into(), format!("unsharded:{n}={}", copies(f))],
         together: false,
+        bound: None,
     },
     Follows {
         kind: FindingKind::REDUNDANT_COPIES,
@@ -39,31 +51,37 @@ const FOLLOWS: [Follows; 8] = [
             ]
         },
         together: false,
+        bound: None,
     },
     Follows {
         kind: FindingKind::FLOAT32,
         words: |_, n| ["--dtype".into(), format!("float32:{n}=bf16")],
         together: false,
+        bound: None,
     },
     Follows {
         kind: FindingKind::LONG_LIVED,
         words: |_, n| ["--offload".into(), format!("long_lived:{n}")],
         together: false,
+        bound: None,
     },
     Follows {
         kind: FindingKind::PADDING,
         words: |_, _| ["--pad-free".into(), String::new()],
         together: true,
+        bound: Some(better_shapes),
     },
     Follows {
         kind: FindingKind::SAVED_ACTIVATIONS,
         words: |_, _| ["--checkpoint".into(), "all".into()],
         together: true,
+        bound: None,
     },
     Follows {
         kind: FindingKind::DEBUG_CALLBACK,
         words: |_, _| ["--no-debug".into(), String::new()],
         together: true,
+        bound: None,
     },
 ];
 
@@ -88,8 +106,14 @@ pub struct Seen {
     pub less: usize,
     /// Nothing, as the finding says.
     pub in_vain: usize,
-    /// The edit says why it cannot be done.
-    pub refused: usize,
+}
+
+/// Whether findings of every kind that an edit follows from were compared at least `least` times.
+pub fn looked_at_all(seen: &BTreeMap<FindingKind, Seen>, least: usize) -> bool {
+    let enough = |s: &Seen| s.same + s.less + s.in_vain >= least;
+    FOLLOWS
+        .iter()
+        .all(|f| seen.get(&f.kind).is_some_and(enough))
 }
 
 /// Walks the findings of every program: what the finding says, the edit says.
@@ -107,6 +131,8 @@ pub fn findings_and_edits(folders: &[PathBuf]) -> BTreeMap<FindingKind, Seen> {
         let space = &report.modules[0].memory_spaces[0];
         assert_eq!(space.color, options.space.0);
         let base = Base::new(&module.program, options.space).unwrap();
+        let analysis = module.analysis.as_ref().unwrap();
+        let ctx = analysis.context(&module.program, None);
         for follows in &FOLLOWS {
             let of_kind = space.findings.iter().filter(|f| f.kind == follows.kind);
             let of_kind: Vec<&Finding> = of_kind.collect();
@@ -121,14 +147,11 @@ pub fn findings_and_edits(folders: &[PathBuf]) -> BTreeMap<FindingKind, Seen> {
                 let mut options = WhatIfOptions::new(Edit::parse_words(&line).unwrap());
                 options.findings = &space.findings;
                 let seen = seen.entry(follows.kind).or_default();
-                let said = match whatif_with(&base, &options) {
-                    Ok((w, _)) => compare(group, follows, &w, seen),
-                    Err(e) => {
-                        seen.refused += 1;
-                        Err(e.to_string())
-                    }
+                let agrees = match whatif_with(&base, &options) {
+                    Ok((w, _)) => compare(group, said(group, follows, &ctx), &w, seen),
+                    Err(e) => Err(e.to_string()),
                 };
-                if let Err(why) = said {
+                if let Err(why) = agrees {
                     let titles: Vec<&str> = group.iter().map(|f| f.title.as_str()).collect();
                     let folder = folder.file_name().unwrap_or_default();
                     wrong.push(format!("{folder:?}: {titles:?}\n    {line:?} {why}"));
@@ -140,20 +163,25 @@ pub fn findings_and_edits(folders: &[PathBuf]) -> BTreeMap<FindingKind, Seen> {
     seen
 }
 
-/// Whether an edit does what the findings say, or why not.
-fn compare(
-    group: &[&Finding],
-    follows: &Follows,
-    w: &WhatIf,
-    seen: &mut Seen,
-) -> Result<(), String> {
+/// What the findings say that the edit saves: exactly, or at most.
+fn said(group: &[&Finding], follows: &Follows, ctx: &Context<'_, '_>) -> u64 {
     let said: u64 = group.iter().map(|f| f.saving_bytes).sum();
+    match follows.bound {
+        Some(bound) => {
+            assert!(bound(ctx) >= said, "findings say more than their verdict");
+            bound(ctx)
+        }
+        None => said,
+    }
+}
+
+/// Whether an edit does what the findings say, or why not.
+fn compare(group: &[&Finding], said: u64, w: &WhatIf, seen: &mut Seen) -> Result<(), String> {
     let saved = w.before.peak_bytes.saturating_sub(w.after.peak_bytes);
-    let exact = group.iter().all(|f| f.saving == SavingKind::Exact);
-    let agrees = if exact {
+    let agrees = if group.iter().all(|f| f.saving == SavingKind::Exact) {
         seen.same += 1;
         saved == said && w.confidence == Confidence::Exact
-    } else if said == 0 && !follows.together {
+    } else if said == 0 {
         seen.in_vain += 1;
         saved == 0 && w.after.allocated_bytes == w.before.allocated_bytes
     } else {
@@ -164,12 +192,11 @@ fn compare(
         }) += 1;
         saved <= said && w.confidence != Confidence::Exact
     };
-    let note = &w.edits[0].note;
     match agrees {
         true => Ok(()),
         false => Err(format!(
-            "saves {saved} {:?} where {said} is said: {note}",
-            w.confidence
+            "saves {saved} {:?} where {said} is said: {}",
+            w.confidence, w.edits[0].note
         )),
     }
 }

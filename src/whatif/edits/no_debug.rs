@@ -49,7 +49,7 @@ impl Change for NoDebug {
                 "what is looked for: jax.debug.print, jax.debug.callback, callbacks, outfeeds, sends to the host",
             ));
         }
-        let gone = OnlyFor::new(&ctx, &base.graph, &callbacks).ranges(1);
+        let gone = OnlyFor::new(&ctx, &base.graph, &callbacks).ranges();
         let gone: FxHashSet<_> = gone.iter().map(|h| (h.buffer, (h.start, h.end))).collect();
         for (arena, edited) in base.arenas.iter().zip(&mut run.scenario.arenas) {
             for (slot, item) in arena.slots.iter().zip(&mut edited.items) {
