@@ -50,7 +50,8 @@
 //! }
 //!
 //! // Any of it as text, or as JSON: the data types are serialisable.
-//! print!("{}", xpeak::render::whatif_text::plan(&plan));
+//! use xpeak::render::{documents, render_markdown};
+//! print!("{}", render_markdown(&documents::plan(&plan)));
 //! # Ok::<(), xpeak::Error>(())
 //! ```
 //!

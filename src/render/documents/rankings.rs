@@ -1,32 +1,11 @@
-//! A space's report → tables: which rankings there are, in which order, with which columns.
+//! Rankings of a space: which there are, in which order, with which columns.
 
-use super::table::{cut, Align, Cell, Column, Table};
-use crate::report::{GroupEntry, PaddingEntry, RankEntry, ScopeEntry, SpaceReport};
+use crate::render::{cut, Cell, Column, Table};
+use crate::report::{GroupEntry, PaddingEntry, RankEntry, ScopeEntry, ShapeEntry, SpaceReport};
 use crate::units;
 
-const fn right(name: &'static str) -> Column {
-    Column {
-        name,
-        align: Align::Right,
-    }
-}
-
-const fn left(name: &'static str) -> Column {
-    Column {
-        name,
-        align: Align::Left,
-    }
-}
-
-const fn flexible(name: &'static str) -> Column {
-    Column {
-        name,
-        align: Align::Flexible,
-    }
-}
-
 /// Every ranking of a space that has something to say, `top` rows each.
-pub fn tables(space: &SpaceReport, top: usize) -> Vec<Table> {
+pub fn rankings(space: &SpaceReport, top: usize) -> Vec<Table> {
     let mut out = vec![largest(space, top)];
     // The first list says most; the others are its other sides.
     let top = top.div_ceil(2).max(top.min(3));
@@ -65,25 +44,26 @@ fn short(label: &str) -> String {
 }
 
 /// A group's name and its place in the code.
-fn what(g: &GroupEntry) -> Cell {
+pub(super) fn what(g: &GroupEntry) -> Cell {
     match &g.source {
         Some(s) => Cell::Code(format!("{}  {}:{}", short(&g.label), s.file, s.line)),
         None => Cell::Code(short(&g.label)),
     }
 }
 
-fn largest(space: &SpaceReport, top: usize) -> Table {
+/// The largest groups at the peak.
+pub(super) fn largest(space: &SpaceReport, top: usize) -> Table {
     let (shown, left_out) = cut(&space.groups, top, |g| g.size_bytes, "groups");
     Table {
         title: "Largest buffers at the peak".to_owned(),
         note: "repeats folded; shapes are per device".to_owned(),
         columns: vec![
-            right("size"),
-            right("share"),
-            right("count"),
-            left("kind"),
-            flexible("shape"),
-            flexible("what"),
+            Column::right("size"),
+            Column::right("share"),
+            Column::right("count"),
+            Column::left("kind"),
+            Column::flexible("shape"),
+            Column::flexible("what"),
         ],
         rows: shown
             .iter()
@@ -103,7 +83,7 @@ fn largest(space: &SpaceReport, top: usize) -> Table {
 }
 
 /// `48 × 128 MiB`; empty for one.
-fn repeats(count: usize, bytes: u64) -> String {
+pub(super) fn repeats(count: usize, bytes: u64) -> String {
     match count {
         0 | 1 => String::new(),
         n => format!("{n} × {}", units::bytes(bytes / n as u64)),
@@ -131,17 +111,13 @@ fn temporaries(space: &SpaceReport, top: usize) -> Option<Table> {
     let (shown, left_out) = cut(&groups, top, |g| g.size_bytes, "groups");
     Some(Table {
         title: "Temporaries at the peak".to_owned(),
-        note: String::new(),
         columns: vec![
-            right("size"),
-            right("share"),
-            right("count"),
-            Column {
-                name: "opcode",
-                align: Align::Optional,
-            },
-            flexible("shape"),
-            flexible("what"),
+            Column::right("size"),
+            Column::right("share"),
+            Column::right("count"),
+            Column::optional("opcode"),
+            Column::flexible("shape"),
+            Column::flexible("what"),
         ],
         rows: shown
             .iter()
@@ -157,6 +133,7 @@ fn temporaries(space: &SpaceReport, top: usize) -> Option<Table> {
             })
             .collect(),
         left_out,
+        ..Table::default()
     })
 }
 
@@ -170,12 +147,12 @@ fn held(space: &SpaceReport, top: usize) -> Option<Table> {
         title: "Temporaries held longest".to_owned(),
         note: "by bytes × program points; * = alive at the peak".to_owned(),
         columns: vec![
-            right("size"),
-            right("points"),
-            right("of run"),
-            left(""),
-            flexible("shape"),
-            flexible("what"),
+            Column::right("size"),
+            Column::right("points"),
+            Column::right("of run"),
+            Column::left(""),
+            Column::flexible("shape"),
+            Column::flexible("what"),
         ],
         rows: shown
             .iter()
@@ -234,12 +211,12 @@ fn replication(space: &SpaceReport, top: usize) -> Option<Table> {
             }
         ),
         columns: vec![
-            right("size"),
-            right("redundant"),
-            right("distinct"),
-            left("same over"),
-            flexible("shape"),
-            flexible("what"),
+            Column::right("size"),
+            Column::right("redundant"),
+            Column::right("distinct"),
+            Column::left("same over"),
+            Column::flexible("shape"),
+            Column::flexible("what"),
         ],
         rows: shown
             .iter()
@@ -266,14 +243,13 @@ fn unsharded(space: &SpaceReport, top: usize) -> Option<Table> {
     let (shown, left_out) = cut(rows, top, |x| x.size_bytes, "arrays");
     Some(Table {
         title: "Arguments and outputs that are whole on every device".to_owned(),
-        note: String::new(),
         columns: vec![
-            right("size"),
-            right("would save"),
-            left("kind"),
-            flexible("sharding"),
-            flexible("shape"),
-            flexible("what"),
+            Column::right("size"),
+            Column::right("would save"),
+            Column::left("kind"),
+            Column::flexible("sharding"),
+            Column::flexible("shape"),
+            Column::flexible("what"),
         ],
         rows: shown
             .iter()
@@ -289,6 +265,7 @@ fn unsharded(space: &SpaceReport, top: usize) -> Option<Table> {
             })
             .collect(),
         left_out,
+        ..Table::default()
     })
 }
 
@@ -308,13 +285,13 @@ fn padding(space: &SpaceReport, top: usize) -> Option<Table> {
             units::bytes(space.peak_bytes)
         ),
         columns: vec![
-            right("lost"),
-            right("of size"),
-            right("factor"),
-            left("cause"),
-            flexible("shape"),
-            flexible("better"),
-            flexible("what"),
+            Column::right("lost"),
+            Column::right("of size"),
+            Column::right("factor"),
+            Column::left("cause"),
+            Column::flexible("shape"),
+            Column::flexible("better"),
+            Column::flexible("what"),
         ],
         rows: shown
             .iter()
@@ -384,12 +361,11 @@ fn scopes(space: &SpaceReport, top: usize) -> Option<Table> {
     let rest = space.peak_bytes.saturating_sub(shown);
     Some(Table {
         title: "By operation path".to_owned(),
-        note: String::new(),
         columns: vec![
-            right("size"),
-            right("share"),
-            right("count"),
-            flexible("scope"),
+            Column::right("size"),
+            Column::right("share"),
+            Column::right("count"),
+            Column::flexible("scope"),
         ],
         rows: kept
             .iter()
@@ -407,6 +383,7 @@ fn scopes(space: &SpaceReport, top: usize) -> Option<Table> {
         } else {
             String::new()
         },
+        ..Table::default()
     })
 }
 
@@ -423,13 +400,12 @@ fn ranking(
     let (shown, left_out) = cut(rows, top, |x| x.size_bytes, "rows");
     Some(Table {
         title: title.to_owned(),
-        note: String::new(),
         columns: vec![
-            right("size"),
-            right("share"),
-            right("buffers"),
-            right("padding"),
-            flexible(what),
+            Column::right("size"),
+            Column::right("share"),
+            Column::right("buffers"),
+            Column::right("padding"),
+            Column::flexible(what),
         ],
         rows: shown
             .iter()
@@ -444,5 +420,32 @@ fn ranking(
             })
             .collect(),
         left_out,
+        ..Table::default()
     })
+}
+
+/// Arguments and results of a module without buffer assignment.
+pub(super) fn arrays(shown: &[ShapeEntry]) -> Table {
+    Table {
+        columns: vec![
+            Column::right("size"),
+            Column::right("padding"),
+            Column::left("kind"),
+            Column::flexible("shape"),
+            Column::flexible("what"),
+        ],
+        rows: shown
+            .iter()
+            .map(|a| {
+                vec![
+                    Cell::Bytes(a.size_bytes),
+                    Cell::Bytes(a.size_bytes - a.unpadded_bytes.min(a.size_bytes)),
+                    Cell::of(a.kind),
+                    Cell::Shape(a.shape.clone()),
+                    Cell::Code(a.name.clone()),
+                ]
+            })
+            .collect(),
+        ..Table::default()
+    }
 }
