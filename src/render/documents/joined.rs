@@ -1,6 +1,6 @@
 //! What a dump adds to an out-of-memory text.
 
-use super::rankings::{arrays, repeats, what};
+use super::rankings::cells::{arrays, repeats, what};
 use super::steps::{next_steps, scenario};
 use crate::render::document::{Document, Fact};
 use crate::render::words::Words;

@@ -14,7 +14,7 @@ mod whatif;
 pub use buffers::buffers;
 pub use inventory::{inventory, modules_of_files};
 pub use plan::{overview, plan};
-pub use rankings::rankings;
+pub use rankings::{rankings, Ranking, RANKINGS};
 pub use report::{report, Audience, ReportDocument};
 pub use triage::{groups, headline, triage};
 pub use whatif::{figures, whatif};

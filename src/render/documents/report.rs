@@ -1,7 +1,8 @@
 //! The report of a program: the peak, what it is made of, findings, rankings, what else there is.
 
 use super::findings;
-use super::rankings::{arrays, largest, rankings};
+use super::rankings::cells::arrays;
+use super::rankings::{rankings, RANKINGS};
 use crate::findings::Finding;
 use crate::render::document::{Block, Document, Fact};
 use crate::render::words::{Tone, Words};
@@ -277,7 +278,8 @@ fn lists(out: &mut Document, space: &SpaceReport, module: &ModuleReport, options
     } else {
         options.top
     };
-    out.table(largest(space, first));
+    let first = RANKINGS.first().and_then(|r| (r.table)(space, first));
+    first.into_iter().for_each(|t| out.table(t));
     let tables = rankings(space, options.top).into_iter().skip(1);
     let rest = tables.chain([other_spaces(module, options)]);
     let rest = rest.filter(|t| !t.rows.is_empty()).map(Block::Table);

@@ -1,7 +1,7 @@
 //! What an out-of-memory text says, and what to do about it.
 
 use super::joined;
-use super::rankings::repeats;
+use super::rankings::cells::repeats;
 use super::steps::{next_steps, scenario};
 use crate::oom::{AllocationGroup, Kind, OomReport};
 use crate::render::document::{Block, Document, Fact};

@@ -1,6 +1,6 @@
 //! A what-if: before and after, how sure, what is largest then.
 
-use super::rankings::repeats;
+use super::rankings::cells::repeats;
 use crate::render::document::{Block, Document, Item, Mark};
 use crate::render::words::Words;
 use crate::render::{Cell, Column, Table};
