@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::args::TriageArgs;
+use super::args::{terminal_width, ColorChoice, TriageArgs};
 use super::{output, sink};
 use crate::error::{Error, Result};
 use crate::oom::{self, Kind, OomText};
-use crate::render::documents;
+use crate::render::{documents, render_terminal};
 use crate::report::{load, Options};
 use crate::source::FileKind;
 use crate::source::Sources;
-use crate::triage::{self, FromDump, Joined, JoinedShapes, TriageReport};
+use crate::triage::{self, FromDump, Joined, JoinedShapes, Topic, TriageReport};
 
 /// Text files beside a dump that are larger than this are not looked into.
 const MAX_TEXT_BESIDE: usize = 64 << 20;
@@ -155,14 +155,21 @@ fn text_beside(folder: &Path) -> Result<OomText> {
 }
 
 pub(crate) fn explain(topic: Option<&str>) -> Result<u8> {
+    let document = match topic {
+        None => documents::topic_list(),
+        Some(topic) => documents::explanation(&explained(topic)?),
+    };
+    let text = render_terminal(&document, terminal_width(), ColorChoice::Auto.style());
+    sink::print(text.as_bytes())?;
+    Ok(0)
+}
+
+fn explained(topic: &str) -> Result<Vec<Topic>> {
     match triage::explain(topic) {
-        Some(text) => {
-            sink::print(text.as_bytes())?;
-            Ok(0)
-        }
-        None => Err(Error::usage(
-            format!("explain {}: no such topic", topic.unwrap_or_default()),
-            match triage::suggest(topic.unwrap_or_default()).join(", ") {
+        found if !found.is_empty() => Ok(found),
+        _ => Err(Error::usage(
+            format!("explain {topic}: no such topic"),
+            match triage::suggest(topic).join(", ") {
                 near if near.is_empty() => "`xpeak explain` lists the topics".to_owned(),
                 near => format!("close to it: {near}; `xpeak explain` lists all topics"),
             },

@@ -153,6 +153,7 @@ fn cell_html(cell: &Cell) -> String {
         Cell::Bar(part, whole, _) => {
             format!("<meter max=\"{whole}\" value=\"{part}\"></meter>")
         }
+        Cell::Text(t) => words(&Words::from(t.as_str())),
         other => escape(&other.text()),
     }
 }

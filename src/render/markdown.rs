@@ -161,7 +161,14 @@ fn cell(c: &Cell) -> String {
     match c {
         Cell::Code(t) | Cell::Shape(t) => code(t, true),
         Cell::Scope(depth, t) => format!("{}{}", "&emsp;".repeat(*depth), code(t, true)),
-        other => escape(other.text().trim()),
+        Cell::Text(t) => {
+            let show = |s: &Span| match s.tone {
+                Tone::Quoted => code(&s.text, true),
+                _ => escape(&s.text),
+            };
+            Words::from(t.trim()).0.iter().map(show).collect()
+        }
+        other => escape(&other.text()),
     }
 }
 

@@ -48,7 +48,7 @@ impl Words {
     }
 
     /// A sentence with code in backticks; what stands outside of them has `tone`.
-    pub fn sentence(tone: Tone, text: &str) -> Words {
+    pub fn toned(tone: Tone, text: &str) -> Words {
         let parts: Vec<&str> = text.split('`').collect();
         // A backtick without its other is only that.
         if parts.len().is_multiple_of(2) {
@@ -59,6 +59,12 @@ impl Words {
             out = out.with(if n % 2 == 0 { tone } else { Tone::Quoted }, part);
         }
         out
+    }
+
+    /// The same with a sentence that has code in backticks.
+    pub fn sentence(mut self, text: &str) -> Words {
+        self.0.extend(Words::from(text).0);
+        self
     }
 
     /// The same with more words.
@@ -98,13 +104,13 @@ impl Words {
 
 impl From<&str> for Words {
     fn from(text: &str) -> Words {
-        Words::sentence(Tone::Plain, text)
+        Words::toned(Tone::Plain, text)
     }
 }
 
 impl From<String> for Words {
     fn from(text: String) -> Words {
-        Words::sentence(Tone::Plain, &text)
+        Words::toned(Tone::Plain, &text)
     }
 }
 

@@ -12,8 +12,6 @@
 
 pub(crate) mod actions;
 pub mod catalogue;
-#[cfg(test)]
-mod docs;
 pub(crate) mod explain;
 pub(crate) mod failure;
 pub(crate) mod from_dump;
@@ -29,7 +27,7 @@ pub(crate) mod runtime_steps;
 pub(crate) mod step_id;
 pub(crate) mod steps;
 
-pub use explain::{explain, suggest};
+pub use explain::{explain, finding_terms, suggest, topics, Topic};
 pub use from_dump::{compile_failure, FromDump};
 pub use join::{join, DumpFigure, Joined, JoinedGroup, Reconciliation};
 pub use join_flags::{flags_in_force, FlagInForce};

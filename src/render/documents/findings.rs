@@ -22,7 +22,7 @@ pub(super) fn items(findings: &[Finding]) -> Vec<Item> {
             FindingSeverity::High => Tone::Strong,
             _ => Tone::Plain,
         };
-        let title = Words::sentence(tone, &f.title);
+        let title = Words::toned(tone, &f.title);
         let saving = saving(f).map_or_else(Words::new, |text| {
             Words::new().with(Tone::Good, text).quiet(" · ")
         });
@@ -47,7 +47,7 @@ pub(super) fn evidence(findings: &[Finding], listed: usize) -> Vec<Block> {
             continue;
         }
         out.push(Block::Paragraph(
-            Words::sentence(Tone::Strong, &f.title)
+            Words::toned(Tone::Strong, &f.title)
                 .plain(" (")
                 .code(f.kind.name())
                 .plain(")"),

@@ -1,6 +1,7 @@
 //! What each command has to say, as a [`Document`](super::Document); one file a command.
 
 mod buffers;
+mod explain;
 mod findings;
 mod inventory;
 mod joined;
@@ -12,6 +13,7 @@ mod triage;
 mod whatif;
 
 pub use buffers::buffers;
+pub use explain::{catalogue, explanation, topic_list};
 pub use inventory::{inventory, modules_of_files};
 pub use plan::{overview, plan};
 pub use rankings::{rankings, Ranking, RANKINGS};

@@ -45,7 +45,7 @@ pub(super) fn next_steps(out: &mut Document, steps: &[Step]) {
 
 /// A step; how to verify it is not said again where it is as of the one before.
 fn step(n: usize, s: &Step, before: Option<&Step>) -> Item {
-    let mut item = Item::of(Mark::Number(n + 1), Words::sentence(Tone::Strong, &s.title));
+    let mut item = Item::of(Mark::Number(n + 1), Words::toned(Tone::Strong, &s.title));
     let verify = match s.verify.as_str() {
         "" => None,
         text if before.is_some_and(|b| b.verify == text) => None,

@@ -54,10 +54,13 @@ pub(super) fn render_table(table: &Table, width: usize, style: Style) -> String 
         .iter()
         .map(|r| r.iter().map(text).collect())
         .collect();
-    let flexible = table
-        .columns
-        .iter()
-        .filter(|c| c.align == Align::Flexible)
+    let flexible = (0..table.columns.len())
+        .filter(|&i| table.columns[i].align == Align::Flexible)
+        .filter(|&i| {
+            cells
+                .iter()
+                .any(|r| r.get(i).is_some_and(|t| !t.is_empty()))
+        })
         .count();
     // Two long columns side by side would both be cut to nothing: the last one gets a line of its
     // own.
