@@ -60,7 +60,7 @@
 //! ```
 //! let log = "RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. \
 //!            Used 28.68G of 15.75G hbm. Exceeded hbm capacity by 12.93G.";
-//! let read = xpeak::oom::triage_str(log);
+//! let read = xpeak::oom::read_str(log);
 //! assert_eq!(read.reports[0].limit_bytes, xpeak::units::parse_size("15.75G"));
 //! ```
 //!
