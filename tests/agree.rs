@@ -16,7 +16,7 @@ fn a_finding_and_its_edit_are_one_verdict() {
     assert!(agree::looked_at_all(&seen, 2), "{seen:#?}");
     let donations = seen[&FindingKind::DONATION];
     assert!(
-        donations.same >= 10 && donations.less >= 8 && donations.in_vain >= 4,
+        donations.same >= 10 && donations.less >= 8 && donations.without_effect >= 4,
         "{seen:#?}"
     );
 }

@@ -4,12 +4,12 @@ use rustc_hash::FxHashSet;
 
 use super::evidence::{buffer_ids, buffer_line, counted, matters, shortened};
 use super::finding::{Detector, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
-use crate::dataflow::{back, maker_of, Through, Value};
+use crate::dataflow::{back, producer_of_value, Through, Value};
 use crate::hlo::op_name::{operation, phase, Phase};
 use crate::hlo::{AllocationKind, ElementType, InstructionId, Opcode};
 use crate::peak::host::runs_on_cpu;
-use crate::peak::maker_of_block;
 use crate::peak::producer_of;
+use crate::peak::producer_of_block;
 use crate::peak::Context;
 use crate::peak::PeakBuffer;
 use crate::units;
@@ -203,7 +203,7 @@ fn computed_by(ctx: &Context<'_, '_>, b: &PeakBuffer) -> Vec<InstructionId> {
     let mut out = Vec::new();
     for buffer in [b.buffer, b.canonical].into_iter().flatten() {
         if let Some(value) = assignment.value(buffer) {
-            out.push(maker_of(ctx.program, &value).instruction);
+            out.push(producer_of_value(ctx.program, &value).instruction);
             out.push(value.0);
         }
     }
@@ -238,13 +238,13 @@ fn is_upcast(ctx: &Context<'_, '_>, b: &PeakBuffer) -> bool {
     let module = &ctx.program.module;
     let value = ctx.program.assignment.as_ref().zip(b.buffer);
     let value = value.and_then(|(assignment, buffer)| assignment.value(buffer));
-    let (Some(value), Some(maker)) = (value, maker_of_block(ctx.program, b)) else {
+    let (Some(value), Some(producer)) = (value, producer_of_block(ctx.program, b)) else {
         return false;
     };
     // Of a fusion with several results, start at the one that is meant.
-    let start = match maker.instruction == value.0 {
+    let start = match producer.instruction == value.0 {
         true => value,
-        false => (maker.instruction, Vec::new()),
+        false => (producer.instruction, Vec::new()),
     };
     let elements_of = |(i, path): &Value| {
         let shape = module.shape(*i);

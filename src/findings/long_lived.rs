@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashSet};
 use super::bound::peak_without;
 use super::evidence::{buffer_ids, counted, matters, name, place, shortened};
 use super::finding::{Detector, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
-use crate::dataflow::{maker_of, reads_of, Graph, ProgramPoints, Through};
+use crate::dataflow::{producer_of_value, reads_of, Graph, ProgramPoints, Through};
 use crate::facts::Facts;
 use crate::hlo::op_name::{phase, Phase};
 use crate::hlo::{AllocationKind, MemorySpace};
@@ -159,7 +159,7 @@ fn idle_stretch<'c>(
     let mut value = ctx.program.assignment.as_ref()?.value(b.buffer?)?;
     let whole_program = b.kind != AllocationKind::Temporary;
     if !whole_program {
-        value = maker_of(ctx.program, &value).value;
+        value = producer_of_value(ctx.program, &value).value;
     }
     let reads = reads_of(ctx.program, graph, &value, Through::Names, budget);
     if !reads.complete || (whole_program && reads.reads.is_empty()) {

@@ -13,7 +13,7 @@ use crate::hlo::op_name::{
     is_checkpointed, is_in_loop, is_product, is_recomputed, phase, scope, Phase,
 };
 use crate::hlo::{AllocationKind, ComputationId, InstructionId, Opcode};
-use crate::peak::maker_of_block;
+use crate::peak::producer_of_block;
 use crate::peak::Context;
 
 /// A forward result that is held for the backward pass.
@@ -23,7 +23,7 @@ pub struct SavedActivation {
     /// Position in the peak's list of buffers.
     pub peak_index: usize,
     /// The instruction that computed it; may be inside a fusion.
-    pub maker: InstructionId,
+    pub producer: InstructionId,
     /// The loop whose iterations it is stacked over.
     pub stacked_by: Option<InstructionId>,
     /// Iterations of that loop, where known.
@@ -57,25 +57,25 @@ pub fn saved_activations(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<SavedActiv
         if b.kind != AllocationKind::Temporary || b.counted_bytes <= smallest {
             continue;
         }
-        let Some(maker) = maker_of_block(ctx.program, b) else {
+        let Some(producer) = producer_of_block(ctx.program, b) else {
             continue;
         };
-        let op_name = module.instruction(maker.instruction).op_name;
-        if phase(op_name) != Phase::Forward || is_argument(ctx.program, &maker.value) {
+        let op_name = module.instruction(producer.instruction).op_name;
+        if phase(op_name) != Phase::Forward || is_argument(ctx.program, &producer.value) {
             continue;
         }
-        let Some(reader) = backward_reader(ctx, graph, &maker.value, peak_order, &mut budget)
+        let Some(reader) = backward_reader(ctx, graph, &producer.value, peak_order, &mut budget)
         else {
             continue;
         };
-        let trips = maker
+        let trips = producer
             .stacked_by
             .and_then(|w| *trips.entry(w).or_insert_with(|| trip_count(ctx.program, w)));
         let r = module.instruction(reader);
         out.push(SavedActivation {
             peak_index,
-            maker: maker.instruction,
-            stacked_by: maker.stacked_by,
+            producer: producer.instruction,
+            stacked_by: producer.stacked_by,
             trip_count: trips,
             bytes: b.counted_bytes,
             bytes_per_iteration: b.counted_bytes / trips.unwrap_or(1).max(1),

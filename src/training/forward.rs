@@ -6,7 +6,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::dataflow::{
-    maker_of, reads_of, source_of, Graph, Path, ProgramPoints, Read, Through, Value,
+    producer_of_value, reads_of, source_of, Graph, Path, ProgramPoints, Read, Through, Value,
 };
 use crate::hlo::op_name::{is_product, is_rematerialized, operation, phase, Phase};
 use crate::hlo::{ComputationId, HloInstruction, InstructionId, Opcode, Program};
@@ -93,14 +93,17 @@ impl ForwardPass {
         let smallest = waiting.iter().map(|w| w.bytes).min().unwrap_or(0);
         let largest = waiting.iter().map(|w| w.bytes).max().unwrap_or(0);
         let smallest = smallest.max(largest / 16).max(1);
-        let narrow = self.narrow_places(ctx, graph, smallest);
+        let boundaries = self.block_boundaries(ctx, graph, smallest);
         let mut alike: FxHashMap<&[u64], usize> = FxHashMap::default();
-        for w in waiting.iter().filter(|w| narrow.contains_key(&w.producer)) {
+        for w in waiting
+            .iter()
+            .filter(|w| boundaries.contains_key(&w.producer))
+        {
             *alike.entry(&w.dimensions).or_default() += 1;
         }
         let repeats = |w: &Waiting| alike.get(&w.dimensions[..]).is_some_and(|&n| n > 1);
-        let is_input = |w: &Waiting| narrow.contains_key(&w.producer) && repeats(w);
-        let mut begins: Vec<u32> = narrow.values().copied().collect();
+        let is_input = |w: &Waiting| boundaries.contains_key(&w.producer) && repeats(w);
+        let mut begins: Vec<u32> = boundaries.values().copied().collect();
         begins.sort_unstable();
         Blocks {
             is_input: waiting.iter().map(is_input).collect(),
@@ -110,7 +113,7 @@ impl ForwardPass {
 
     /// Producers of forward results after which nothing else that the forward pass computed is still
     /// to be used by it, each with its place in the program order.
-    fn narrow_places(
+    fn block_boundaries(
         &self,
         ctx: &Context<'_, '_>,
         graph: &Graph,
@@ -156,7 +159,7 @@ impl ForwardPass {
                 }
             });
             for value in leaves.into_iter().map(|path| (i, path)) {
-                let producer = maker_of(ctx.program, &value).instruction;
+                let producer = producer_of_value(ctx.program, &value).instruction;
                 if !is_result(ctx.program, producer, &value) {
                     continue;
                 }

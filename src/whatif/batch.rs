@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashSet;
 
 use super::base::Base;
-use crate::dataflow::dimensions::propagate::Marks;
+use crate::dataflow::dimensions::batch_dimensions::BatchDimensions;
 use crate::dataflow::dimensions::NodeId;
 use crate::hlo::decode::decode_sharding;
 use crate::hlo::{InstructionId, Opcode, Sharding};
@@ -111,11 +111,11 @@ impl Seeds {
     }
 
     /// What was found, and how much carries it, in words.
-    pub(crate) fn note(&self, marks: &Marks) -> String {
+    pub(crate) fn note(&self, batch_dimensions: &BatchDimensions) -> String {
         format!(
             "batch: {}; {} arrays carry it",
             self.found.join(", "),
-            marks.len()
+            batch_dimensions.len()
         )
     }
 }

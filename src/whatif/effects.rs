@@ -1,4 +1,4 @@
-//! What edits do to the shape of single arrays: marked dimensions scale, classes are split, change
+//! What edits do to the shape of single arrays: dimensions of the batch scale, classes are split, change
 //! their type, lose their padding.
 //!
 //! In: effects collected from edits. Out: the new size of any buffer. Effects multiply, so their
@@ -7,9 +7,9 @@
 use rustc_hash::FxHashMap;
 
 use super::base::Base;
-use crate::dataflow::dimensions::propagate::Marks;
+use crate::dataflow::dimensions::batch_dimensions::BatchDimensions;
 use crate::dataflow::dimensions::NodeId;
-use crate::dataflow::maker_of_buffer;
+use crate::dataflow::producer_of_buffer;
 use crate::hlo::{BufferId, ElementType, Shape};
 use crate::peak::better_shape;
 use crate::peak::padding::Convolutions;
@@ -30,10 +30,10 @@ pub(crate) struct Effects {
     pub(crate) pad_free: Option<Convolutions>,
 }
 
-/// Marked dimensions times `new` / `old`.
+/// Dimensions of the batch times `new` / `old`.
 #[derive(Debug)]
 pub(crate) struct BatchScale {
-    pub(crate) marks: Marks,
+    pub(crate) batch_dimensions: BatchDimensions,
     pub(crate) old: u64,
     pub(crate) new: u64,
     /// Only temporaries scale, not arguments and results.
@@ -70,7 +70,8 @@ impl Effects {
         }
         for b in &self.batches {
             if temporary || !b.temporaries_only {
-                b.marks.scale(node, &mut new.dimensions, b.old, b.new);
+                b.batch_dimensions
+                    .scale(node, &mut new.dimensions, b.old, b.new);
             }
         }
         if let (true, Some(&ways)) = (split, self.split.get(&node)) {
@@ -101,7 +102,7 @@ impl Effects {
         let Some(better) = better_shape(shape) else {
             return 0;
         };
-        let made_by = maker_of_buffer(base.program, buffer).map(|m| m.instruction);
+        let made_by = producer_of_buffer(base.program, buffer).map(|m| m.instruction);
         let of = [base.assignment.buffer(buffer).instruction, made_by];
         if convolutions.touch(of) {
             return 0;

@@ -27,7 +27,7 @@ pub(crate) mod scenario;
 pub(crate) mod selector;
 pub(crate) mod sharding_code;
 pub(crate) mod split;
-pub(crate) mod stacks;
+pub(crate) mod stacked_residuals;
 
 pub use apply::{apply, Applied, EditNote};
 pub use base::Base;

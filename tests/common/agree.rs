@@ -105,12 +105,12 @@ pub struct Seen {
     /// Less than the finding's upper bound.
     pub less: usize,
     /// Nothing, as the finding says.
-    pub in_vain: usize,
+    pub without_effect: usize,
 }
 
 /// Whether findings of every kind that an edit follows from were compared at least `least` times.
 pub fn looked_at_all(seen: &BTreeMap<FindingKind, Seen>, least: usize) -> bool {
-    let enough = |s: &Seen| s.same + s.less + s.in_vain >= least;
+    let enough = |s: &Seen| s.same + s.less + s.without_effect >= least;
     FOLLOWS
         .iter()
         .all(|f| seen.get(&f.kind).is_some_and(enough))
@@ -182,7 +182,7 @@ fn compare(group: &[&Finding], said: u64, w: &WhatIf, seen: &mut Seen) -> Result
         seen.same += 1;
         saved == said && w.confidence == Confidence::Exact
     } else if said == 0 {
-        seen.in_vain += 1;
+        seen.without_effect += 1;
         saved == 0 && w.after.allocated_bytes == w.before.allocated_bytes
     } else {
         *(if saved == said {

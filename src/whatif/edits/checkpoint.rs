@@ -2,13 +2,13 @@
 //! forward use and computed again for the moment of their backward use.
 //!
 //! Two forms: layers written out one after another, whose results are single buffers (here), and
-//! layers in a loop, whose results are stacked in one buffer a layer a slice ([`super::stacks`]).
+//! layers in a loop, whose results are stacked in one buffer a layer a slice ([`super::stacked_residuals`]).
 //! The input of each block is kept, since all else is computed from it.
 //!
 //! In: base, sizes after other edits, a scope. Out: live ranges cut.
 
-use crate::dataflow::dimensions::propagate::Marks;
-use crate::dataflow::maker_of;
+use crate::dataflow::dimensions::batch_dimensions::BatchDimensions;
+use crate::dataflow::producer_of_value;
 use crate::error::Result;
 use crate::findings::{Finding, Safety};
 use crate::hlo::op_name::{is_product, phase, Phase};
@@ -22,8 +22,8 @@ use crate::whatif::batch;
 use crate::whatif::confidence::Confidence;
 use crate::whatif::edit::{Change, Edit, EditKind};
 use crate::whatif::effects::Effects;
-use crate::whatif::stacks;
-use crate::whatif::stacks::Checkpointed;
+use crate::whatif::stacked_residuals;
+use crate::whatif::stacked_residuals::Checkpointed;
 use crate::whatif::Scenario;
 use crate::whatif::{Base, Slot};
 
@@ -143,11 +143,11 @@ fn checkpoint(
     scope: &str,
     dots: bool,
 ) -> Checkpointed {
-    let marks = match effects.batches.first() {
-        Some(b) => b.marks.clone(),
-        None => Marks::flood(&base.values, &batch::find(base, None, None).seeds),
+    let batch_dimensions = match effects.batches.first() {
+        Some(b) => b.batch_dimensions.clone(),
+        None => BatchDimensions::follow(&base.values, &batch::find(base, None, None).seeds),
     };
-    let mut out = stacks::checkpoint(base, scenario, &marks, scope, dots);
+    let mut out = stacked_residuals::checkpoint(base, scenario, &batch_dimensions, scope, dots);
     let Some(arena) = base.arenas.first() else {
         return out;
     };
@@ -216,7 +216,7 @@ fn saved(
         let (_, shape) = base.content(b)?;
         let value = base.assignment.value(b)?;
         let i = value.0;
-        let made_by = maker_of(base.program, &value).instruction;
+        let made_by = producer_of_value(base.program, &value).instruction;
         let path = module.instruction(made_by).op_name;
         let forward = phase(path) == Phase::Forward && !is_argument(base.program, &value);
         (forward && base.graph.order_of(i)? < pass.end).then_some((value, shape, i, made_by))

@@ -5,7 +5,8 @@
 
 use rustc_hash::FxHashSet;
 
-use crate::dataflow::dimensions::propagate::Marks;
+use crate::dataflow::dimensions::batch_dimensions::BatchDimensions;
+use crate::dataflow::dimensions::NodeId;
 use crate::error::Result;
 use crate::findings::{Finding, Safety};
 use crate::hlo::{AllocationKind, InstructionId, Opcode};
@@ -76,10 +77,10 @@ impl Change for Microbatch {
                 ));
             }
         }
-        let marks = Marks::flood(&run.base.values, &seeds.seeds);
-        run.note(marks.len(), seeds.note(&marks));
+        let batch_dimensions = BatchDimensions::follow(&run.base.values, &seeds.seeds);
+        run.note(batch_dimensions.len(), seeds.note(&batch_dimensions));
         run.effects.batches.push(BatchScale {
-            marks,
+            batch_dimensions,
             old: self.count,
             new: 1,
             temporaries_only: true,
@@ -158,7 +159,12 @@ fn is_trained(base: &Base<'_, '_>, effects: &Effects, block: &crate::whatif::Blo
 
 /// Follows an argument forward until something that carries the batch is computed from it.
 fn meets_batch(base: &Base<'_, '_>, effects: &Effects, argument: InstructionId) -> bool {
-    let marked = |n: u32| effects.batches.iter().any(|b| !b.marks.of(n).is_empty());
+    let carries = |n: NodeId| {
+        effects
+            .batches
+            .iter()
+            .any(|b| !b.batch_dimensions.of(n).is_empty())
+    };
     let Some(start) = base.values.nodes(argument).next() else {
         return false;
     };
@@ -182,7 +188,7 @@ fn meets_batch(base: &Base<'_, '_>, effects: &Effects, argument: InstructionId) 
                 continue;
             }
             for out in base.values.nodes(u.user) {
-                if marked(out)
+                if carries(out)
                     && !matches!(
                         opcode,
                         Opcode::Fusion | Opcode::Call | Opcode::While | Opcode::Conditional

@@ -14,7 +14,7 @@ const MAX_STEPS: usize = 40;
 
 /// What computed a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Maker {
+pub struct Producer {
     /// The instruction; may be inside a fusion. The value itself if nothing better is found.
     pub instruction: InstructionId,
     /// The loop that filled the value slice by slice, if one did.
@@ -24,14 +24,14 @@ pub struct Maker {
 }
 
 /// Finds what computed a logical buffer; `None` if no instruction is known to define it.
-pub fn maker_of_buffer(program: &Program<'_>, id: BufferId) -> Option<Maker> {
+pub fn producer_of_buffer(program: &Program<'_>, id: BufferId) -> Option<Producer> {
     let value = program.assignment.as_ref()?.value(id)?;
-    Some(maker_of(program, &value))
+    Some(producer_of_value(program, &value))
 }
 
 /// Finds what computed `value`: the last instruction with a telling name on the
 /// way back to where it is computed.
-pub fn maker_of(program: &Program<'_>, value: &Value) -> Maker {
+pub fn producer_of_value(program: &Program<'_>, value: &Value) -> Producer {
     let mut walk = Walk {
         program,
         at: value.clone(),
@@ -52,7 +52,7 @@ pub fn maker_of(program: &Program<'_>, value: &Value) -> Maker {
     }
     let last = walk.at.0;
     let has_name = |i: &InstructionId| !module.instruction(*i).op_name.is_empty();
-    Maker {
+    Producer {
         instruction: named.or(Some(last).filter(has_name)).unwrap_or(value.0),
         stacked_by: walk.stacked,
         value: walk.read_at,

@@ -18,7 +18,7 @@ use crate::units;
 type Pair<'c> = (&'c PeakBuffer, &'c PeakBuffer, InstructionId);
 
 /// Arguments that are donated while a copy as large is alive beside them.
-pub fn donated_in_vain(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<Finding> {
+pub fn donation_without_effect(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<Finding> {
     let module = &ctx.program.module;
     let mut budget = 100_000 + 10 * module.instructions.len();
     let mut taken: Vec<usize> = Vec::new();
