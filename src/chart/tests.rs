@@ -42,6 +42,7 @@ fn timeline_of(points: u32, base: u64, height: u64) -> Timeline {
 }
 
 /// A program like many: two kinds, some padding, everything filled in.
+// Long: data, not steps.
 fn ordinary() -> ChartData {
     let timeline = timeline_of(5000, 2 * GIB, 8 * GIB);
     let peak = timeline.peak_bytes;
@@ -136,6 +137,7 @@ fn assert_tidy(data: &ChartData, what: &str) {
 }
 
 /// Data that programs should not have, and might.
+// Long: data, not steps.
 fn odd() -> Vec<(&'static str, ChartData)> {
     let with = |change: &dyn Fn(&mut ChartData)| {
         let mut d = ordinary();

@@ -52,6 +52,7 @@ fn title(w: &WhatIfData) -> String {
     }
 }
 
+// Long: the picture from its top to its foot.
 fn draw<B: DrawingBackend>(
     c: &mut Canvas<'_, B>,
     area: Area,

@@ -106,6 +106,7 @@ pub(crate) fn leaving(
 
 /// Values that part `path` of `id` may be another name of, one step back, nearest first; of a loop's
 /// result what its body makes, then what went in.
+// Long: a table: one arm an opcode.
 pub(crate) fn back(
     module: &HloModule<'_>,
     (id, path): &Value,

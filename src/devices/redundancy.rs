@@ -82,6 +82,7 @@ pub struct RedundantRow {
 }
 
 /// Takes stock of the copies at a space's peak.
+// Long: one pass over the peak: what a row is made of is worked out where the row is.
 pub fn replication_summary(ctx: &Context<'_, '_>, r: &Replication) -> ReplicationSummary {
     let mut out = ReplicationSummary {
         devices: r.devices(),

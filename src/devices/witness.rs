@@ -30,6 +30,7 @@ pub struct Witness {
 
 /// Compares a compiled program with the same program `before` optimization. Operations are
 /// matched by their framework name, where all that share it have the same dimensions.
+// Long: two passes over the names with one table between them.
 pub fn global_shape_witness(
     before: &Program<'_>,
     after: &Program<'_>,

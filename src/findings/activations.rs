@@ -143,6 +143,7 @@ fn finding(
     }
 }
 
+// Long: one finding's words from title to links.
 fn loop_finding(ctx: &Context<'_, '_>, group: &[&SavedActivation]) -> Option<Finding> {
     let bytes = total(group);
     let first = group.first().filter(|_| matters(ctx, bytes))?;
@@ -216,6 +217,7 @@ fn recomputes_already(ctx: &Context<'_, '_>) -> Option<String> {
     })
 }
 
+// Long: one finding's words from title to links.
 fn straight_finding(
     ctx: &Context<'_, '_>,
     group: &[&SavedActivation],

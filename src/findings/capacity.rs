@@ -25,6 +25,7 @@ impl FindingKind {
 }
 
 /// One finding where the capacity is known; nothing for on-chip spaces.
+// Long: one finding's words from title to links.
 pub fn capacity_findings(ctx: &Context<'_, '_>) -> Vec<Finding> {
     let Some(capacity) = ctx
         .capacity_bytes

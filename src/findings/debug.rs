@@ -11,7 +11,7 @@ use super::bound::peak_without;
 use super::evidence::{buffer_ids, buffer_line, matters, place, shortened};
 use super::finding::{Detector, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
 use crate::dataflow::Graph;
-use crate::hlo::{MemorySpace, Opcode};
+use crate::hlo::{InstructionId, MemorySpace, Opcode};
 use crate::peak::Context;
 use crate::peak::PeakBuffer;
 use crate::training::debugging::{debug_sites, DebugSite, OnlyFor};
@@ -47,6 +47,7 @@ pub fn debug_findings(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<Finding> {
         .collect()
 }
 
+// Long: one finding's words from title to links.
 fn finding(ctx: &Context<'_, '_>, graph: &Graph, site: &DebugSite) -> Option<Finding> {
     let module = &ctx.program.module;
     let (sent_bytes, sent) = site.largest?;
@@ -85,36 +86,7 @@ fn finding(ctx: &Context<'_, '_>, graph: &Graph, site: &DebugSite) -> Option<Fin
     if !matters(ctx, bytes) {
         return None;
     }
-    let mut evidence: Vec<String> = site
-        .instructions
-        .iter()
-        .filter(|&&i| {
-            !matches!(
-                module.instruction(i).opcode,
-                Opcode::Recv | Opcode::RecvDone
-            )
-        })
-        .take(4)
-        .map(|&i| {
-            let x = module.instruction(i);
-            format!("{} {}: {}{}", x.opcode, x.name, x.op_name, place(ctx, i))
-        })
-        .collect();
-    evidence.push(format!(
-        "sends {}: {}, {}",
-        module.instruction(sent).name,
-        units::bytes(sent_bytes),
-        module.shape(sent)
-    ));
-    evidence.extend(shortened(
-        at_peak
-            .iter()
-            .map(|b| {
-                let line = format!("at the peak for this alone: {}", buffer_line(ctx, b));
-                (b.counted_bytes, line)
-            })
-            .collect(),
-    ));
+    let mut evidence = evidence(ctx, site, (sent_bytes, sent), &at_peak);
     if freed < held {
         evidence.push(format!(
             "without these {} the peak is at another point, {} lower",
@@ -148,4 +120,45 @@ fn finding(ctx: &Context<'_, '_>, graph: &Graph, site: &DebugSite) -> Option<Fin
             "https://docs.jax.dev/en/latest/debugging/print_breakpoint.html".to_owned(),
         ],
     })
+}
+
+/// The instructions, what they send, and what is there for them alone.
+fn evidence(
+    ctx: &Context<'_, '_>,
+    site: &DebugSite,
+    (sent_bytes, sent): (u64, InstructionId),
+    at_peak: &[&PeakBuffer],
+) -> Vec<String> {
+    let module = &ctx.program.module;
+    let mut evidence: Vec<String> = site
+        .instructions
+        .iter()
+        .filter(|&&i| {
+            !matches!(
+                module.instruction(i).opcode,
+                Opcode::Recv | Opcode::RecvDone
+            )
+        })
+        .take(4)
+        .map(|&i| {
+            let x = module.instruction(i);
+            format!("{} {}: {}{}", x.opcode, x.name, x.op_name, place(ctx, i))
+        })
+        .collect();
+    evidence.push(format!(
+        "sends {}: {}, {}",
+        module.instruction(sent).name,
+        units::bytes(sent_bytes),
+        module.shape(sent)
+    ));
+    evidence.extend(shortened(
+        at_peak
+            .iter()
+            .map(|b| {
+                let line = format!("at the peak for this alone: {}", buffer_line(ctx, b));
+                (b.counted_bytes, line)
+            })
+            .collect(),
+    ));
+    evidence
 }

@@ -53,6 +53,7 @@ fn sum<'p>(pairs: impl IntoIterator<Item = &'p &'p DonationPair>) -> u64 {
     pairs.into_iter().fold(0, |s, p| s.saturating_add(p.bytes))
 }
 
+// Long: one finding's words from title to links.
 fn finding(ctx: &Context<'_, '_>, top: &str, pairs: &[&DonationPair]) -> Option<Finding> {
     let exact = sum(pairs.iter().filter(|p| p.effective));
     let copies = pairs

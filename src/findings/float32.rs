@@ -38,6 +38,22 @@ const SMALLEST_PART: u64 = 500;
 /// Instructions looked at behind one block.
 const MAX_LOOK: usize = 100;
 
+const KEEP_16_BITS: &str =
+    "The data comes from 16-bit values. Keep the large array in bfloat16 and \
+    let only the reduction run in float32: jnp.sum(x, dtype=jnp.float32), \
+    lax.dot_general(..., preferred_element_type=jnp.bfloat16), and cast after the softmax's, \
+    norm's or loss's reduction rather than before it. Check the training metrics afterwards.";
+const PASS_IN_16_BITS: &str =
+    "Pass and return in bfloat16 what tolerates it: x.astype(jnp.bfloat16) \
+    before the call, and of what the program returns. Check the results afterwards.";
+const STORE_IN_16_BITS: &str =
+    "Store in bfloat16 what tolerates it: parameters with param_dtype, first \
+    moments with optax.adamw(..., mu_dtype=jnp.bfloat16); keep second moments and a master \
+    copy in float32 where training needs them. Check the training metrics afterwards.";
+const COMPUTE_IN_16_BITS: &str = "Compute in bfloat16 where the result tolerates it: \
+    x.astype(jnp.bfloat16) before the operation, or \
+    preferred_element_type=jnp.bfloat16 for products. Check the training metrics afterwards.";
+
 /// At most three findings: upcasts of bfloat16 or float16 data; arguments, outputs and gradients;
 /// and other temporaries. On a CPU, only what is over a tenth of the peak.
 pub fn float32_findings(ctx: &Context<'_, '_>) -> Vec<Finding> {
@@ -47,10 +63,8 @@ pub fn float32_findings(ctx: &Context<'_, '_>) -> Vec<Finding> {
     let mut has_gradients = false;
     for b in &ctx.peak.buffers {
         let is_f32 = |s: &crate::hlo::Shape| s.element_type == ElementType::F32;
-        if !b.shape.as_ref().is_some_and(is_f32) {
-            continue;
-        }
-        if b.kind == AllocationKind::Temporary && b.counted_bytes <= smallest {
+        let small = b.kind == AllocationKind::Temporary && b.counted_bytes <= smallest;
+        if small || !b.shape.as_ref().is_some_and(is_f32) {
             continue;
         }
         match b.kind {
@@ -65,37 +79,15 @@ pub fn float32_findings(ctx: &Context<'_, '_>) -> Vec<Finding> {
             _ => state.push(b),
         }
     }
-    let upcast_action = "The data comes from 16-bit values. Keep the large array in bfloat16 and \
-        let only the reduction run in float32: jnp.sum(x, dtype=jnp.float32), \
-        lax.dot_general(..., preferred_element_type=jnp.bfloat16), and cast after the softmax's, \
-        norm's or loss's reduction rather than before it. Check the training metrics afterwards.";
-    let casts: Vec<&PeakBuffer> = ctx
-        .peak
-        .buffers
-        .iter()
-        .filter(|b| is_cast_of_weight(ctx, b, &weights))
-        .collect();
-    let trains = has_gradients
-        || ctx
-            .program
-            .module
-            .instructions
-            .iter()
-            .any(|i| phase(i.op_name) == Phase::Backward);
-    let plain_action = "Pass and return in bfloat16 what tolerates it: x.astype(jnp.bfloat16) \
-        before the call, and of what the program returns. Check the results afterwards.";
-    let train_action = "Store in bfloat16 what tolerates it: parameters with param_dtype, first \
-        moments with optax.adamw(..., mu_dtype=jnp.bfloat16); keep second moments and a master \
-        copy in float32 where training needs them. Check the training metrics afterwards.";
-    let other_action = "Compute in bfloat16 where the result tolerates it: \
-        x.astype(jnp.bfloat16) before the operation, or \
-        preferred_element_type=jnp.bfloat16 for products. Check the training metrics afterwards.";
+    let is_cast = |b: &&PeakBuffer| is_cast_of_weight(ctx, b, &weights);
+    let casts: Vec<&PeakBuffer> = ctx.peak.buffers.iter().filter(is_cast).collect();
+    let trains = has_gradients || ctx.has_backward_pass();
     [
         (
             "float32 copies of 16-bit data",
             upcasts,
             Vec::new(),
-            upcast_action,
+            KEEP_16_BITS,
         ),
         (
             if has_gradients {
@@ -105,9 +97,18 @@ pub fn float32_findings(ctx: &Context<'_, '_>) -> Vec<Finding> {
             },
             state,
             casts,
-            if trains { train_action } else { plain_action },
+            if trains {
+                STORE_IN_16_BITS
+            } else {
+                PASS_IN_16_BITS
+            },
         ),
-        ("float32 temporaries", others, Vec::new(), other_action),
+        (
+            "float32 temporaries",
+            others,
+            Vec::new(),
+            COMPUTE_IN_16_BITS,
+        ),
     ]
     .into_iter()
     .filter_map(|(what, group, casts, action)| finding(ctx, what, &group, &casts, action))

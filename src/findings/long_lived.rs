@@ -11,7 +11,6 @@ use super::evidence::{buffer_ids, counted, matters, name, place, shortened};
 use super::finding::{Detector, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
 use crate::dataflow::{producer_of_value, reads_of, Graph, ProgramPoints, Through};
 use crate::facts::Facts;
-use crate::hlo::op_name::{phase, Phase};
 use crate::hlo::{AllocationKind, MemorySpace};
 use crate::peak::host::{fetched_from_host, runs_on_cpu};
 use crate::peak::Context;
@@ -64,6 +63,23 @@ fn long_lived_beside(facts: &Facts<'_, '_>, earlier: &[Finding]) -> Vec<Finding>
     long_lived_findings(facts, facts.graph(), &skip.collect())
 }
 
+const MOVE_TEMPORARY: &str =
+    "Compute them again where they are read (jax.checkpoint), or move the \
+    first use next to the second.";
+const FETCH_LATER: &str =
+    "They are arguments in host memory already, copied to the device long before \
+    they are used: call jax.device_put(x, jax.memory.Space.Device) right where each is used, \
+    in the loop or layer that needs it, and make it depend on the step before \
+    (jax.lax.optimization_barrier) so that it is not moved ahead.";
+const OFFLOAD_TEMPORARY: &str = "Offload them across the gap with a jax.checkpoint policy \
+    (jax.checkpoint_policies.save_and_offload_only_these_names(..., offload_src=\"device\", \
+    offload_dst=\"pinned_host\")), compute them again where they are read, or move the first \
+    use next to the second.";
+const OFFLOAD_ARGUMENT: &str = "Keep them in host memory until they are needed: \
+    NamedSharding(mesh, spec, memory_kind=\"pinned_host\") for the argument, and \
+    jax.device_put(x, jax.memory.Space.Device) right before the update; or run the update in a \
+    program of its own.";
+
 /// At most three findings: temporaries, copies of arguments in the host's memory that are fetched
 /// too early, and arguments. A CPU has no other memory to move anything to. `skip` are positions in the peak's list that
 /// another finding is about.
@@ -78,12 +94,7 @@ pub fn long_lived_findings(
     }
     let smallest = ctx.usage.peak_bytes() / SMALLEST_PART;
     let mut budget = 100_000 + 10 * ctx.program.module.instructions.len();
-    let trains = ctx
-        .program
-        .module
-        .instructions
-        .iter()
-        .any(|i| phase(i.op_name) == Phase::Backward);
+    let trains = ctx.has_backward_pass();
     let on_cpu = runs_on_cpu(ctx);
     let (mut temporaries, mut arguments, mut fetched) = (Vec::new(), Vec::new(), Vec::new());
     for (at, b) in ctx.peak.buffers.iter().enumerate() {
@@ -115,33 +126,18 @@ pub fn long_lived_findings(
             _ => {}
         }
     }
-    let move_temporary = "Compute them again where they are read (jax.checkpoint), or move the \
-        first use next to the second.";
-    let fetch_later =
-        "They are arguments in host memory already, copied to the device long before \
-        they are used: call jax.device_put(x, jax.memory.Space.Device) right where each is used, \
-        in the loop or layer that needs it, and make it depend on the step before \
-        (jax.lax.optimization_barrier) so that it is not moved ahead.";
-    let offload_temporary = "Offload them across the gap with a jax.checkpoint policy \
-        (jax.checkpoint_policies.save_and_offload_only_these_names(..., offload_src=\"device\", \
-        offload_dst=\"pinned_host\")), compute them again where they are read, or move the first \
-        use next to the second.";
-    let offload_argument = "Keep them in host memory until they are needed: \
-        NamedSharding(mesh, spec, memory_kind=\"pinned_host\") for the argument, and \
-        jax.device_put(x, jax.memory.Space.Device) right before the update; or run the update in a \
-        program of its own.";
     [
         (
             "temporaries",
             temporaries,
             if on_cpu {
-                move_temporary
+                MOVE_TEMPORARY
             } else {
-                offload_temporary
+                OFFLOAD_TEMPORARY
             },
         ),
-        ("copies of host arguments", fetched, fetch_later),
-        ("arguments", arguments, offload_argument),
+        ("copies of host arguments", fetched, FETCH_LATER),
+        ("arguments", arguments, OFFLOAD_ARGUMENT),
     ]
     .into_iter()
     .filter_map(|(what, idle, action)| finding(ctx, &points, what, &idle, action))
@@ -199,6 +195,7 @@ fn idle_stretch<'c>(
     })
 }
 
+// Long: one finding's words from title to links.
 fn finding(
     ctx: &Context<'_, '_>,
     points: &ProgramPoints,

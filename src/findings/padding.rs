@@ -93,6 +93,7 @@ pub fn padding_findings(
         .collect()
 }
 
+// Long: one finding's words from title to links.
 fn finding(
     ctx: &Context<'_, '_>,
     group: &BufferGroup,
@@ -162,6 +163,7 @@ fn finding(
     })
 }
 
+// Long: advice by cause, one arm each.
 fn advice(shape: &Shape, row: &PaddingRow) -> (String, Safety) {
     let list = |dims: &[u64]| {
         dims.iter()

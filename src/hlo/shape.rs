@@ -299,6 +299,7 @@ mod tests {
 
     /// Published messages of the compiler, with the figures they printed.
     #[test]
+    // Long: a table of cases.
     fn padding_agrees_with_published_messages() {
         type Case<'a> = (&'a str, &'a [u64], &'a [u32], &'a [u64], f64, f64);
         const G: f64 = 1073741824.0;

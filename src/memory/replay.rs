@@ -36,6 +36,7 @@ pub struct Replay {
 const UNKNOWN: u32 = u32::MAX;
 
 /// Replays `trace`. Events that name unknown buffers do nothing.
+// Long: one event after the other: the arms share the state of the heap.
 pub fn replay(assignment: &BufferAssignment<'_>, trace: &HeapTrace<'_>) -> Replay {
     let slots = Slots::new(assignment.logical_buffers.len(), trace);
     let mut root: Vec<u32> = vec![UNKNOWN; slots.count];

@@ -158,6 +158,7 @@ pub fn space_usage(assignment: &BufferAssignment<'_>, space: MemorySpace) -> Spa
     out
 }
 
+// Long: one walk over the traces: what it sums up is used at its end.
 fn arena_usage(
     assignment: &BufferAssignment<'_>,
     id: AllocationId,

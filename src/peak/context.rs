@@ -1,6 +1,7 @@
 //! What analyses of one memory space go by: the program, its memory, the peak.
 
 use super::snapshot::{PeakBuffer, PeakSnapshot};
+use crate::hlo::op_name::{phase, Phase};
 use crate::hlo::Program;
 use crate::memory::SpaceUsage;
 
@@ -22,6 +23,12 @@ impl Context<'_, '_> {
     pub fn buffer_id(&self, b: &PeakBuffer) -> Option<i64> {
         let assignment = self.program.assignment.as_ref()?;
         Some(assignment.buffer(b.buffer?).id)
+    }
+
+    /// Whether the program has a backward pass, by its operations' paths.
+    pub fn has_backward_pass(&self) -> bool {
+        let mut all = self.program.module.instructions.iter();
+        all.any(|i| phase(i.op_name) == Phase::Backward)
     }
 
     /// Framework name of what a block holds; of a parameter its argument name

@@ -219,6 +219,7 @@ fn describe(
     }
 }
 
+// Long: one walk over live ranges, with the names that each has at the peak.
 fn arena_buffers(
     program: &Program<'_>,
     assignment: &BufferAssignment<'_>,

@@ -74,6 +74,7 @@ pub struct Loaded<'s> {
 /// # Errors
 /// No program in the sources; a module, run or host that does not exist; or a damaged file when it
 /// is the only one.
+// Long: the steps of loading, in order, each with what may be said to go wrong.
 pub fn load<'s>(sources: &'s Sources, options: &Options) -> Result<Loaded<'s>> {
     let mut diagnostics = sources.diagnostics.clone();
     let found = sources.programs(&options.select, &mut diagnostics)?;

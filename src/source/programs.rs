@@ -265,6 +265,7 @@ impl Sources {
         }
     }
 
+    // Long: which file of a dump is taken for what, in the order of preference.
     fn dump_programs<'s>(&'s self, dumps: &[&'s SourceFile], out: &mut Vec<ProgramSource<'s>>) {
         let mut modules: BTreeMap<(usize, PathBuf, String), Vec<&SourceFile>> = BTreeMap::new();
         for f in dumps {

@@ -160,6 +160,7 @@ fn free_arguments(ctx: &Context<'_, '_>) -> Vec<(Class, Argument)> {
 }
 
 /// Outputs in memory of their own, in the order of the result tuple.
+// Long: three tables of outputs that only this walk over the result needs.
 fn free_outputs(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<(Class, Output)> {
     let module = &ctx.program.module;
     let (Some(assignment), Some(root)) = (&ctx.program.assignment, module.entry_root()) else {
@@ -411,6 +412,7 @@ fn copied_bytes(ctx: &Context<'_, '_>, argument: &Argument) -> u64 {
 }
 
 /// (saves exactly, may save, why).
+// Long: the verdict's cases in the order in which they are asked.
 fn judge(
     ctx: &Context<'_, '_>,
     graph: &Graph,

@@ -156,6 +156,7 @@ fn of_argument(ctx: &Context<'_, '_>, p: InstructionId, weights: &Weights) -> Or
 }
 
 /// Outputs and temporaries: by what made them.
+// Long: rules in the order in which they are asked, each of a few lines.
 fn computed(
     ctx: &Context<'_, '_>,
     b: &PeakBuffer,

@@ -46,6 +46,7 @@ pub struct Applied {
 ///
 /// # Errors
 /// An edit matches nothing, or names a mesh axis that the program does not have.
+// Long: the phases of applying edits, in order.
 pub fn apply(base: &Base<'_, '_>, findings: &[Finding], edits: &[Edit]) -> Result<Applied> {
     let texts: Vec<String> = edits.iter().map(Edit::to_string).collect();
     let mut order: Vec<(usize, &String, usize)> = edits

@@ -64,6 +64,7 @@ impl MatchedBy {
 }
 
 /// Resolves `text`. Findings are counted per kind from 1, in the order given.
+// Long: ways to read the text in the order in which they are tried.
 pub fn select(program: &Program<'_>, findings: &[Finding], text: &str) -> Selection {
     let module = &program.module;
     let ids = || module.ids();

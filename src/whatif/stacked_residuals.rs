@@ -153,6 +153,7 @@ struct Loops {
 }
 
 impl Loops {
+    // Long: one walk over the classes of residuals, with what each class keeps and gets back.
     fn checkpoint(
         &self,
         base: &Base<'_, '_>,

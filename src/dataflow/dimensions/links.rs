@@ -79,6 +79,7 @@ impl Collector<'_, '_> {
         }
     }
 
+    // Long: a table: one arm an opcode.
     fn instruction(&mut self, id: InstructionId, v: &Values) {
         let module = &self.program.module;
         let opcode = module.instruction(id).opcode;
@@ -293,6 +294,7 @@ impl Collector<'_, '_> {
     }
 
     /// Operations on arrays, with one array as the result.
+    // Long: a table: one arm an opcode.
     fn arrays(
         &mut self,
         id: InstructionId,

@@ -124,6 +124,7 @@ impl Evaluator {
         self.values.get(&b.graph.nodes(i).from)
     }
 
+    // Long: a table: one arm an opcode.
     fn instruction(&mut self, b: &Builder<'_, '_>, i: InstructionId, depth: u32) {
         let inst = b.module.instruction(i);
         let operands = b.module.operands(i);

@@ -15,6 +15,7 @@ const MAX_SPACES: usize = 256;
 
 /// Reads a buffer assignment of `module`. What refers to buffers or instructions that the file
 /// does not have is kept with `None` in that place, and reported.
+// Long: a table: one arm a field of the message.
 pub(crate) fn decode_assignment<'a>(
     bytes: &'a [u8],
     module: &HloModule<'_>,
@@ -204,6 +205,7 @@ fn logical_buffer(
 }
 
 /// Adds one allocation; returns how many of its entries name unknown buffers.
+// Long: a table: one arm a field of the message.
 fn allocation(bytes: &[u8], ids: &IdTable, out: &mut BufferAssignment<'_>) -> WireResult<usize> {
     let this = AllocationId(out.allocations.len() as u32);
     let from = out.assigned.len() as u32;

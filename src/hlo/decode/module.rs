@@ -17,6 +17,7 @@ use crate::hlo::{
 
 /// Reads a module. References to instructions and computations that do not exist are left out
 /// and reported.
+// Long: a table: one arm a field of the message.
 pub(crate) fn decode_module<'a>(
     bytes: &'a [u8],
     diagnostics: &mut Vec<Diagnostic>,
@@ -173,6 +174,7 @@ impl Reader {
         Ok(())
     }
 
+    // Long: a table: one arm a field of the message.
     fn instruction<'a>(
         &mut self,
         bytes: &'a [u8],

@@ -25,6 +25,7 @@ pub enum HloContainer {
 ///
 /// # Errors
 /// Bytes that are not the given message, or are damaged within the module.
+// Long: a table: one arm a field of the message.
 pub fn decode_program(bytes: &[u8], container: HloContainer) -> WireResult<Program<'_>> {
     let mut diagnostics = Vec::new();
     if container == HloContainer::Module {

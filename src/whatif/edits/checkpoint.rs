@@ -203,6 +203,7 @@ pub(crate) fn cut(item: &mut PackItem, from: u32, to: u32) {
     item.ranges = ranges;
 }
 
+// Long: conditions in the order in which a slot may fail them.
 fn saved(
     base: &Base<'_, '_>,
     at: usize,

@@ -41,8 +41,7 @@ struct Microbatch {
 
 /// Gradients can be summed up over slices; programs without them only have a smaller batch.
 fn candidates(base: &Base<'_, '_>, _: &[Finding]) -> Vec<Vec<Edit>> {
-    let mut order = base.graph.program_order().iter();
-    if !order.any(|&i| base.is_backward(i)) {
+    if !base.context().has_backward_pass() {
         return Vec::new();
     }
     let slices = batch::slices(base).into_iter();

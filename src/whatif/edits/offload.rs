@@ -65,6 +65,7 @@ impl Change for Offload {
 }
 
 /// Moves the buffers that a selection means; returns how many.
+// Long: blocks, slots and what comes back at uses share what was chosen.
 fn offload(run: &mut Applying<'_, '_, '_>, s: &Selection) -> usize {
     let base = run.base;
     let blocks: Vec<bool> = base.blocks.iter().map(|b| run.means(s, &b.names)).collect();

@@ -164,6 +164,7 @@ struct Sharded {
 ///
 /// # Errors
 /// More ways than there are copies; an axis that the program does not name; nothing that divides.
+// Long: the split, then its note: what was left out, part by part.
 fn shard(run: &mut Applying<'_, '_, '_>, chosen: &Chosen<'_>) -> Result<Sharded> {
     let base = run.base;
     let axis = match chosen.ways {
@@ -240,6 +241,7 @@ struct Seeds {
     uneven: usize,
 }
 
+// Long: one refusal after the other, each with its words.
 fn possible(
     run: &Applying<'_, '_, '_>,
     spread: &Spread,
