@@ -68,7 +68,7 @@ fn predictions_are_no_worse_than_recorded() {
     );
     assert!(errors.len() >= 40);
     assert!(
-        median <= 6.5 && within >= 25,
+        median <= 3.7 && within >= 27,
         "median {median}, {within} within 8 %"
     );
 }

@@ -31,7 +31,7 @@ pub(crate) mod stacked_residuals;
 
 pub use apply::{apply, Applied, EditNote};
 pub use base::Base;
-pub(crate) use base::{Block, Slot};
+pub(crate) use base::Slot;
 pub use confidence::Confidence;
 pub use edit::{Edit, EditKind};
 pub use edits::KINDS;

@@ -100,13 +100,6 @@ impl Values {
         }
     }
 
-    /// Number of elements of a tuple-shaped result; 0 for arrays.
-    pub fn element_count(&self, id: InstructionId) -> usize {
-        self.elements
-            .get(&id.0)
-            .map_or(0, |e| e.len().saturating_sub(1))
-    }
-
     /// The node at a shape index of an instruction's result; `None` for a tuple's own table.
     pub fn node_at(
         &self,

@@ -3,19 +3,17 @@
 //!
 //! In: how many slices. Out: scaled temporaries, an accumulator per trained parameter.
 
-use rustc_hash::FxHashSet;
-
 use crate::dataflow::dimensions::batch_dimensions::BatchDimensions;
-use crate::dataflow::dimensions::NodeId;
 use crate::error::Result;
 use crate::findings::{Finding, Safety};
-use crate::hlo::{AllocationKind, InstructionId, Opcode};
+use crate::hlo::AllocationKind;
+use crate::training::weights::weights;
 use crate::units;
 use crate::whatif::applying::Applying;
 use crate::whatif::batch;
 use crate::whatif::confidence::Confidence;
 use crate::whatif::edit::{Change, Edit, EditKind};
-use crate::whatif::effects::{BatchScale, Effects};
+use crate::whatif::effects::BatchScale;
 use crate::whatif::Base;
 use crate::whatif::Scenario;
 
@@ -92,7 +90,7 @@ impl Change for Microbatch {
     }
 
     fn ranges(&self, run: &mut Applying<'_, '_, '_>) -> Result<()> {
-        let added = accumulators(run.base, &run.effects, &mut run.scenario, self.count);
+        let added = accumulators(run.base, &mut run.scenario, self.count);
         if let Some((_, note)) = &mut run.note {
             note.push_str(&format!(
                 "; {} gradient accumulators, {}",
@@ -111,134 +109,33 @@ impl Change for Microbatch {
     }
 }
 
-/// Adds accumulators; returns how many and their bytes.
-fn accumulators(
-    base: &Base<'_, '_>,
-    effects: &Effects,
-    scenario: &mut Scenario,
-    count: u64,
-) -> (usize, u64) {
+/// Adds an accumulator for each parameter that is trained (the verdict that labels go by); returns how
+/// many and their bytes.
+fn accumulators(base: &Base<'_, '_>, scenario: &mut Scenario, count: u64) -> (usize, u64) {
     if count < 2 {
         return (0, 0);
     }
+    let module = &base.program.module;
+    let trained = weights(&base.context(), &base.graph).parameters;
+    let is_trained = |number: u32| {
+        let argument = module.entry_parameter(number);
+        argument.is_some_and(|i| trained.contains(&i))
+    };
     let mut out = (0, 0u64);
     let end = base.points.point_count();
     for (b, block) in base.blocks.iter().enumerate() {
-        if !matches!(
+        let is_argument = matches!(
             block.kind,
             AllocationKind::Parameter | AllocationKind::Donated
-        ) {
-            continue;
-        }
+        );
+        let number = block.parameter.filter(|&n| is_argument && is_trained(n));
         let size = scenario.blocks.get(b).copied().unwrap_or(0);
-        if size > 0 && is_trained(base, effects, block) {
-            let label = format!("gradient sum of argument {}", block.parameter.unwrap_or(0));
-            scenario.add(label, size, 0, end);
-            out.0 += 1;
-            out.1 = out.1.saturating_add(size);
-        }
+        let Some(number) = number.filter(|_| size > 0) else {
+            continue;
+        };
+        scenario.add(format!("gradient sum of argument {number}"), size, 0, end);
+        out.0 += 1;
+        out.1 = out.1.saturating_add(size);
     }
     out
-}
-
-/// Whether an argument is a parameter of the model that training changes: an output has its shape,
-/// and it meets data that carries the batch.
-fn is_trained(base: &Base<'_, '_>, effects: &Effects, block: &crate::whatif::Block) -> bool {
-    let module = &base.program.module;
-    let Some(number) = block.parameter else {
-        return false;
-    };
-    let Some(argument) = base.program.module.entry_parameter(number) else {
-        return false;
-    };
-    let returned =
-        block.kind == AllocationKind::Donated || base.boundary.returns(&module.shape(argument));
-    returned && meets_batch(base, effects, argument)
-}
-
-/// Follows an argument forward until something that carries the batch is computed from it.
-fn meets_batch(base: &Base<'_, '_>, effects: &Effects, argument: InstructionId) -> bool {
-    let carries = |n: NodeId| {
-        effects
-            .batches
-            .iter()
-            .any(|b| !b.batch_dimensions.of(n).is_empty())
-    };
-    let Some(start) = base.values.nodes(argument).next() else {
-        return false;
-    };
-    let mut queue = vec![start];
-    let mut seen: FxHashSet<u32> = FxHashSet::default();
-    let module = &base.program.module;
-    while let Some(node) = queue.pop() {
-        if !seen.insert(node) || seen.len() > 20_000 {
-            continue;
-        }
-        // The same data in other computations, later tuples, loop bodies.
-        for (l, _) in base.values.neighbours(node) {
-            if l.a == node && l.elementwise && passes(base, l.b) {
-                queue.push(l.b);
-            }
-        }
-        let i = base.values.instruction_of(node);
-        for u in base.graph.uses(i) {
-            let opcode = module.instruction(u.user).opcode;
-            if base.values.element_count(u.user) > 0 || base.values.element_count(i) > 0 {
-                continue;
-            }
-            for out in base.values.nodes(u.user) {
-                if carries(out)
-                    && !matches!(
-                        opcode,
-                        Opcode::Fusion | Opcode::Call | Opcode::While | Opcode::Conditional
-                    )
-                {
-                    return true;
-                }
-            }
-            if matches!(
-                opcode,
-                Opcode::Broadcast
-                    | Opcode::AllGather
-                    | Opcode::Slice
-                    | Opcode::DynamicSlice
-                    | Opcode::Reduce
-            ) {
-                queue.extend(base.values.nodes(u.user));
-            }
-        }
-    }
-    false
-}
-
-/// Whether data flows on unchanged in substance: results of arithmetic on two arrays are something
-/// else.
-fn passes(base: &Base<'_, '_>, node: u32) -> bool {
-    let i = base.values.instruction_of(node);
-    matches!(
-        base.program.module.instruction(i).opcode,
-        Opcode::Parameter
-            | Opcode::Tuple
-            | Opcode::GetTupleElement
-            | Opcode::While
-            | Opcode::Fusion
-            | Opcode::Call
-            | Opcode::Convert
-            | Opcode::Copy
-            | Opcode::CopyStart
-            | Opcode::CopyDone
-            | Opcode::Bitcast
-            | Opcode::Reshape
-            | Opcode::Transpose
-            | Opcode::DynamicSlice
-            | Opcode::Slice
-            | Opcode::AllGather
-            | Opcode::AllGatherStart
-            | Opcode::AllGatherDone
-            | Opcode::AsyncStart
-            | Opcode::AsyncDone
-            | Opcode::AsyncUpdate
-            | Opcode::OptBarrier
-            | Opcode::Broadcast
-    )
 }
