@@ -68,6 +68,7 @@
 //! | feature | default | adds | costs |
 //! |---|---|---|---|
 //! | `cli` | yes | `cli`, the `xpeak` command | clap |
+//! | `compiler` | yes | [compiler], programs compiled again by the user's own compiler | libloading, rustix, sha2 |
 //! | `charts` | yes | `chart`, PNG and SVG pictures | plotters, tiny-skia, a font |
 //!
 //! Each works without the other; `default-features = false` leaves the analyses and the text formats.
@@ -85,6 +86,8 @@ pub mod chart;
 pub mod chips;
 #[cfg(feature = "cli")]
 pub mod cli;
+#[cfg(feature = "compiler")]
+pub mod compiler;
 pub mod dataflow;
 pub mod devices;
 mod error;

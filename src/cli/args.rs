@@ -41,6 +41,8 @@ pub enum Command {
     Whatif(WhatIfArgs),
     /// The least risky set of changes that fits
     Plan(PlanArgs),
+    /// The program compiled again from its dump by your own compiler, without a device
+    Compile(super::compile::CompileArgs),
     /// Terms, findings, interventions and flags, offline
     Explain {
         /// What to explain [default: list the topics]

@@ -3,6 +3,7 @@
 //! In: arguments. Out: bytes and an exit code. May use: every room.
 
 mod args;
+mod compile;
 mod output;
 #[cfg(feature = "charts")]
 mod pictures;
@@ -21,6 +22,9 @@ use args::Cli;
 
 /// Runs the program with the process's arguments.
 pub fn main() -> ExitCode {
+    if let Some(code) = crate::compiler::child_main() {
+        return code;
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(e) => {
