@@ -43,6 +43,10 @@ pub enum Command {
     Plan(PlanArgs),
     /// The program compiled again from its dump by your own compiler, without a device
     Compile(super::compile::CompileArgs),
+    /// Whether the program fits other chips: compiled for each
+    Fits(super::compile_many::FitsArgs),
+    /// What each memory flag of the compiler does to this program: compiled with each
+    Flags(super::compile_many::FlagsArgs),
     /// Terms, findings, interventions and flags, offline
     Explain {
         /// What to explain [default: list the topics]

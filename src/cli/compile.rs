@@ -173,7 +173,11 @@ pub(crate) fn ask(
                 while !done.load(Ordering::Relaxed) {
                     let mut err = std::io::stderr().lock();
                     let (n, of) = (count.load(Ordering::Relaxed), requests.len());
-                    let name = if of == 1 { what(0) } else { format!("{n} of {of} done") };
+                    let name = if of == 1 {
+                        what(0)
+                    } else {
+                        format!("{n} of {of} done")
+                    };
                     let seconds = started.elapsed().as_secs();
                     let _ = write!(err, "\r\x1b[Kasking the compiler: {name}, {seconds} s");
                     let _ = err.flush();
@@ -200,7 +204,13 @@ fn report(
 ) -> Result<CompileReport> {
     let result = CompileResult::new(compiled, options.space)?;
     let before = Totals::of(&module.program, options.space);
-    Ok(CompileReport::new(prepared, options.space, before, result, flags))
+    Ok(CompileReport::new(
+        prepared,
+        options.space,
+        before,
+        result,
+        flags,
+    ))
 }
 
 fn text(r: &CompileReport) -> String {
@@ -221,7 +231,9 @@ fn text(r: &CompileReport) -> String {
     let _ = match (result.fits, limit) {
         (true, Some(limit)) => writeln!(out, "  fits: {total} of {limit} {name}"),
         (true, None) => writeln!(out, "  fits: {total} of {name}"),
-        (false, Some(limit)) => writeln!(out, "  does not fit: {total}, and {limit} {name} is there"),
+        (false, Some(limit)) => {
+            writeln!(out, "  does not fit: {total}, and {limit} {name} is there")
+        }
         (false, None) => writeln!(out, "  does not fit: {total} of {name}"),
     };
     let _ = writeln!(out, "  peak {}", units::bytes(result.after.peak_bytes));
@@ -230,9 +242,17 @@ fn text(r: &CompileReport) -> String {
         let _ = match r.difference_bytes {
             Some(0) => writeln!(out, "  the dump's total is the same, to the byte"),
             Some(d) if d < 0 => {
-                writeln!(out, "  the dump: {was}, {} more", units::bytes(d.unsigned_abs()))
+                writeln!(
+                    out,
+                    "  the dump: {was}, {} more",
+                    units::bytes(d.unsigned_abs())
+                )
             }
-            Some(d) => writeln!(out, "  the dump: {was}, {} less", units::bytes(d.unsigned_abs())),
+            Some(d) => writeln!(
+                out,
+                "  the dump: {was}, {} less",
+                units::bytes(d.unsigned_abs())
+            ),
             None => writeln!(out, "  the dump: {was}"),
         };
     }

@@ -4,6 +4,7 @@
 
 mod args;
 mod compile;
+mod compile_many;
 mod output;
 #[cfg(feature = "charts")]
 mod pictures;

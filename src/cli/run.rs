@@ -18,6 +18,8 @@ pub(crate) fn run(cli: Cli) -> Result<u8> {
         Some(Command::Whatif(args)) => super::whatif::whatif(args),
         Some(Command::Plan(args)) => super::whatif::plan(args),
         Some(Command::Compile(args)) => super::compile::run(args),
+        Some(Command::Fits(args)) => super::compile_many::fits(args),
+        Some(Command::Flags(args)) => super::compile_many::flags(args),
         Some(Command::Explain { topic }) => super::triage::explain(topic.as_deref()),
         Some(Command::Completions(args)) => completions(args.shell),
         Some(Command::Man) => man(),

@@ -70,7 +70,10 @@ impl Cache {
             .read_to_end(&mut bytes)
             .ok()?;
         // The oldest used goes first.
-        if let Ok(f) = std::fs::File::options().append(true).open(folder.join(ENTRY)) {
+        if let Ok(f) = std::fs::File::options()
+            .append(true)
+            .open(folder.join(ENTRY))
+        {
             let _ = f.set_modified(SystemTime::now());
         }
         Some((entry, bytes))
@@ -83,7 +86,9 @@ impl Cache {
 
     fn try_put(&self, key: &str, entry: &Entry, module: &[u8]) -> std::io::Result<()> {
         std::fs::create_dir_all(&self.folder)?;
-        let beside = self.folder.join(format!("{key}.{}.part", std::process::id()));
+        let beside = self
+            .folder
+            .join(format!("{key}.{}.part", std::process::id()));
         std::fs::create_dir_all(&beside)?;
         let filled = self.fill(&beside, entry, module);
         let placed = filled.and_then(|()| std::fs::rename(&beside, self.folder.join(key)));
@@ -168,7 +173,10 @@ mod tests {
         assert!(cache.get("a").is_none());
         cache.put("a", &entry("one"), b"module");
         let (got, bytes) = cache.get("a").unwrap();
-        assert_eq!((got.file_name.as_str(), &bytes[..]), ("one", &b"module"[..]));
+        assert_eq!(
+            (got.file_name.as_str(), &bytes[..]),
+            ("one", &b"module"[..])
+        );
         for name in ["b", "c", "d", "e"] {
             cache.put(name, &entry(name), name.as_bytes());
             std::thread::sleep(std::time::Duration::from_millis(5));

@@ -36,10 +36,8 @@ fn end_with_the_parent() {
         // Nothing is ever written to it; its end means that the parent is gone.
         let mut nothing = [0u8; 64];
         while matches!(std::io::stdin().read(&mut nothing), Ok(n) if n > 0) {}
-        let _ = rustix::process::kill_process(
-            rustix::process::getpid(),
-            rustix::process::Signal::KILL,
-        );
+        let _ =
+            rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
     });
 }
 

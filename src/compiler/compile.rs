@@ -139,7 +139,10 @@ pub fn compile(request: &Request, settings: &Settings<'_>) -> Result<Compiled, C
         &request.module,
     ]);
     let cache = settings.cache.as_ref();
-    if let Some((entry, hlo)) = cache.filter(|_| settings.keep_dump.is_none()).and_then(|c| c.get(&key)) {
+    if let Some((entry, hlo)) = cache
+        .filter(|_| settings.keep_dump.is_none())
+        .and_then(|c| c.get(&key))
+    {
         return Ok(compiled(request, settings, entry, hlo, true));
     }
     let folder = Folder::new()?;
@@ -263,7 +266,8 @@ fn fill(folder: &Path, request: &Request, settings: &Settings<'_>) -> std::io::R
     let job = Job {
         library: library.canonicalize().unwrap_or_else(|_| library.clone()),
         topology: request.topology.clone(),
-        devices: (request.build.replicas as usize).saturating_mul(request.build.partitions as usize),
+        devices: (request.build.replicas as usize)
+            .saturating_mul(request.build.partitions as usize),
     };
     write_json(&folder.join(file::JOB), &job)
 }
@@ -343,7 +347,9 @@ fn name_of(path: &Path) -> String {
 
 /// What tells one compiler from another without reading half a gigabyte.
 fn identity(library: &Path) -> Vec<u8> {
-    let path = library.canonicalize().unwrap_or_else(|_| library.to_path_buf());
+    let path = library
+        .canonicalize()
+        .unwrap_or_else(|_| library.to_path_buf());
     let meta = std::fs::metadata(&path).ok();
     let modified = meta.as_ref().and_then(|m| m.modified().ok());
     let since = modified.and_then(|t| t.duration_since(SystemTime::UNIX_EPOCH).ok());

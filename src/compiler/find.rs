@@ -53,6 +53,7 @@ fn find_in(
             for python in there.filter(|p| p.is_file()) {
                 // The environment is where the link stands; the installation where it leads.
                 roots.extend(prefix_of(&python));
+                roots.extend(pyenv_versions(&python));
                 roots.extend(python.canonicalize().ok().as_deref().and_then(prefix_of));
             }
         }
@@ -74,6 +75,24 @@ fn find_in(
 /// `/opt/py/bin/python3` → `/opt/py`.
 fn prefix_of(python: &Path) -> Option<PathBuf> {
     Some(python.parent()?.parent()?.to_path_buf())
+}
+
+/// The installations behind a shim of pyenv: `~/.pyenv/shims/python3` is a script.
+fn pyenv_versions(python: &Path) -> Vec<PathBuf> {
+    let shims = python.parent().filter(|f| f.ends_with("shims"));
+    let versions = shims
+        .and_then(Path::parent)
+        .map(|root| root.join("versions"));
+    let entries = versions.and_then(|v| std::fs::read_dir(v).ok());
+    let mut out: Vec<PathBuf> = entries
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|e| e.path())
+        .collect();
+    out.sort();
+    out.reverse();
+    out
 }
 
 /// A library, a folder that holds it, or an environment.

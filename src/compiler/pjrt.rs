@@ -175,11 +175,10 @@ impl Compiler {
     pub(crate) fn load(path: &Path) -> Result<Compiler, LoadError> {
         // SAFETY: loading runs the library's initialisers. It is one that the user named or
         // installed, it would run in their own program too, and this process is for it alone.
-        let library = unsafe { libloading::Library::new(path) }
-            .map_err(|e| {
-                let why = std::error::Error::source(&e).map(|s| s.to_string());
-                LoadError::NotALibrary(why.unwrap_or_else(|| e.to_string()))
-            })?;
+        let library = unsafe { libloading::Library::new(path) }.map_err(|e| {
+            let why = std::error::Error::source(&e).map(|s| s.to_string());
+            LoadError::NotALibrary(why.unwrap_or_else(|| e.to_string()))
+        })?;
         // SAFETY: the type that PJRT gives to this name.
         let get = unsafe { library.get::<unsafe extern "C" fn() -> *const Api>(b"GetPjrtApi\0") };
         let get = get.map_err(|_| LoadError::NotACompiler)?;

@@ -74,10 +74,7 @@ pub(crate) fn run(
     let mut whole: Option<(PathBuf, Vec<u8>, Duration)> = None;
     loop {
         // In this order: what the child wrote before it ended is there once it has ended.
-        let ended = child
-            .0
-            .try_wait()
-            .map_err(|e| files("watch", program, e))?;
+        let ended = child.0.try_wait().map_err(|e| files("watch", program, e))?;
         let state = look(&dump, module);
         if let Some((path, bytes)) = state.assigned.filter(|_| whole.is_none()) {
             whole = Some((path, bytes, started.elapsed()));
@@ -199,7 +196,12 @@ fn refusal(answer: Answer, folder: &Path) -> CompileError {
 
 /// Whether a refusal is of an option's name or value.
 fn is_about_a_flag(message: &str) -> bool {
-    let signs = ["No such compile option", "nrecognized flag", "flag option", "Failed to set option"];
+    let signs = [
+        "No such compile option",
+        "nrecognized flag",
+        "flag option",
+        "Failed to set option",
+    ];
     signs.iter().any(|s| message.contains(s))
 }
 

@@ -120,6 +120,25 @@ impl CompileResult {
     }
 }
 
+#[cfg(test)]
+impl CompileResult {
+    /// One that fits an unknown device.
+    pub(crate) fn of_totals(after: Totals) -> CompileResult {
+        CompileResult {
+            topology: "v6e:1x1".to_owned(),
+            device_kind: String::new(),
+            limit_bytes: None,
+            fits: true,
+            message: None,
+            after,
+            seconds: 1.0,
+            cached: false,
+            compiler: String::new(),
+            compiler_build: None,
+        }
+    }
+}
+
 /// Result of `xpeak compile`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -186,7 +205,7 @@ impl CompileReport {
 }
 
 /// A flag that was set.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[non_exhaustive]
 pub struct FlagSetting {
     /// Its name.

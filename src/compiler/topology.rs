@@ -56,7 +56,10 @@ fn bounds(message: &[u8]) -> Option<[u64; 3]> {
     let mut out = [1; 3];
     for f in fields(message) {
         if let (number, Value::Varint(n)) = f.ok()? {
-            if let Some(at) = (number as usize).checked_sub(1).and_then(|d| out.get_mut(d)) {
+            if let Some(at) = (number as usize)
+                .checked_sub(1)
+                .and_then(|d| out.get_mut(d))
+            {
                 *at = n.max(1);
             }
         }
@@ -72,12 +75,25 @@ pub fn shape_for(name: &str, devices: usize) -> Option<String> {
     }
     let chip = CHIPS.iter().find(|c| c.2 == name)?;
     // These have two cores a chip, each a device.
-    let of_a_chip = if matches!(name, "v2" | "v3" | "v4" | "tpu7x") { 2 } else { 1 };
+    let of_a_chip = if matches!(name, "v2" | "v3" | "v4" | "tpu7x") {
+        2
+    } else {
+        1
+    };
     if devices % of_a_chip != 0 {
         return None;
     }
     let chips = devices / of_a_chip;
-    let flat = [(1, 1), (2, 2), (2, 4), (4, 4), (4, 8), (8, 8), (8, 16), (16, 16)];
+    let flat = [
+        (1, 1),
+        (2, 2),
+        (2, 4),
+        (4, 4),
+        (4, 8),
+        (8, 8),
+        (8, 16),
+        (16, 16),
+    ];
     if !chip.3 {
         let shape = flat.iter().find(|(x, y)| x * y == chips)?;
         return Some(format!("{name}:{}x{}", shape.0, shape.1));

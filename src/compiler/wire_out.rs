@@ -51,7 +51,11 @@ impl Message {
     }
 
     /// Packed numbers; nothing when there are none.
-    pub(crate) fn packed(&mut self, field: u32, values: impl IntoIterator<Item = u64>) -> &mut Self {
+    pub(crate) fn packed(
+        &mut self,
+        field: u32,
+        values: impl IntoIterator<Item = u64>,
+    ) -> &mut Self {
         let mut inner = Vec::new();
         values.into_iter().for_each(|v| varint(&mut inner, v));
         match inner.is_empty() {
