@@ -220,6 +220,9 @@ pub struct WhatIfArgs {
     /// What to change.
     #[command(flatten)]
     pub edits: EditArgs,
+    /// Whether to ask the compiler.
+    #[command(flatten)]
+    pub measure: super::compile_whatif::MeasureArgs,
     /// json for a machine, md for a ticket
     #[arg(long, value_enum)]
     pub format: Option<TriageFormat>,

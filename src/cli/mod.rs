@@ -5,6 +5,7 @@
 mod args;
 mod compile;
 mod compile_many;
+mod compile_whatif;
 mod output;
 #[cfg(feature = "charts")]
 mod pictures;

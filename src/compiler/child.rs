@@ -68,7 +68,7 @@ fn answer(folder: &Path, job: &Job, module: &[u8], options: &[u8]) -> Answer {
         Ok(topology) => topology,
         Err(e) => return Answer::Topology { message: e.message },
     };
-    if topology.devices != job.devices {
+    if topology.devices < job.devices {
         return Answer::DeviceCount {
             devices: topology.devices,
         };

@@ -43,7 +43,7 @@ pub enum CompileError {
         /// The compiler's words.
         message: String,
     },
-    /// The program needs another number of devices.
+    /// The program needs more devices.
     #[error("topology {name} has {devices} devices, and the program is for {wanted}")]
     DeviceCount {
         /// As asked for.
@@ -131,7 +131,7 @@ impl CompileError {
                 "topologies look like v5e:2x2, v6e:2x4, v5p:2x2x1, v4:2x2x1, tpu7x:2x2x1"
             }
             CompileError::DeviceCount { .. } => {
-                "a program is partitioned for as many devices as its mesh has"
+                "give a topology with at least as many devices as the program's mesh has"
             }
             CompileError::TimedOut { .. } => "give it longer: --timeout SECONDS",
             CompileError::HostMemory { .. } => "give it more: --memory SIZE",

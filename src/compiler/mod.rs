@@ -16,11 +16,13 @@ mod error;
 mod find;
 mod flags;
 mod job;
+mod measured;
 mod options;
 mod pjrt;
 mod prepare;
 mod process;
 mod report;
+mod rewrite;
 mod source;
 mod topology;
 mod wire_out;
@@ -32,6 +34,10 @@ pub use error::CompileError;
 pub use find::{find_compiler, CompilerLibrary};
 pub use flags::{trials, Effect, FitsReport, FitsRow, FlagRow, FlagsReport, Trial};
 pub use job::Verdict;
+pub use measured::{
+    is_comparable, program_of, rewritten, DoneEdit, Interval, MeasuredWhatIf, Measurement,
+    Rewritten,
+};
 pub use options::{BuildOptions, FlagValue};
 pub use prepare::Prepared;
 pub use report::{CompileReport, CompileResult, FlagSetting, Totals};

@@ -1,0 +1,122 @@
+//! `xpeak whatif --compile`: the compiler asked instead of simulated.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::args::{TriageFormat, WhatIfArgs};
+use super::compile::{ask, flag, interrupted, on_interrupt, CompilerArgs};
+use super::{output, sink};
+use crate::compiler::{
+    is_comparable, program_of, rewritten, CompileError, DoneEdit, MeasuredWhatIf, Prepared,
+};
+use crate::error::Result;
+use crate::findings::Finding;
+use crate::report::{LoadedModule, Options};
+use crate::units;
+use crate::whatif::Edit;
+
+/// Whether and how the compiler is asked.
+#[derive(Debug, Args, Clone)]
+pub struct MeasureArgs {
+    /// Make the changes in the dump's unoptimised module and compile it: a measured figure
+    #[arg(long)]
+    pub compile: bool,
+    /// With --compile: chip and shape, v6e:2x2, or the chip alone [default: the dump's]
+    #[arg(long, value_name = "TOPOLOGY", requires = "compile")]
+    pub topology: Option<String>,
+    /// With --compile: a compiler flag and its value
+    #[arg(long, value_name = "NAME=VALUE", requires = "compile")]
+    pub flag: Vec<String>,
+    /// With --compile: folder to keep the compiler's whole dump in
+    #[arg(long, value_name = "DIR", requires = "compile")]
+    pub keep_dump: Option<PathBuf>,
+    /// The compiler.
+    #[command(flatten)]
+    pub compiler: CompilerArgs,
+}
+
+pub(crate) fn whatif(
+    args: &WhatIfArgs,
+    options: &Options,
+    module: &LoadedModule<'_>,
+    edits: &[Edit],
+    findings: &[Finding],
+) -> Result<u8> {
+    let measure = &args.measure;
+    let flags: Vec<_> = measure
+        .flag
+        .iter()
+        .map(|f| flag(f))
+        .collect::<Result<_>>()?;
+    let prepared = Prepared::new(module)?;
+    let changed = rewritten(module, &prepared, edits, findings)?;
+    let topology = prepared.topology(measure.topology.as_deref())?;
+    let cancel = on_interrupt()?;
+    let mut settings = measure.compiler.settings(&cancel)?;
+    settings.keep_dump = measure.keep_dump.clone();
+    let requests = [changed.request(&prepared, &topology, &flags)];
+    let compiled = match ask(&requests, &settings, args.quiet, |_| topology.clone()).pop() {
+        Some(Err(CompileError::Interrupted)) | None => return Ok(interrupted()),
+        Some(answer) => answer?,
+    };
+    let again = match is_comparable(&prepared, &compiled) {
+        true => None,
+        false => {
+            settings.keep_dump = None;
+            let requests = [prepared.request(&topology, &[])];
+            match ask(&requests, &settings, args.quiet, |_| "unchanged".to_owned()).pop() {
+                Some(Err(CompileError::Interrupted)) | None => return Ok(interrupted()),
+                Some(answer) => Some(answer?),
+            }
+        }
+    };
+    let base = again.as_ref().map(program_of).transpose()?;
+    let done = edits.iter().zip(&changed.notes);
+    let result = MeasuredWhatIf::new(
+        &prepared,
+        options.space,
+        done.map(|(e, n)| DoneEdit::new(e, n)).collect(),
+        base.as_ref().unwrap_or(&module.program),
+        &compiled,
+        measure.keep_dump.as_ref().map(|d| d.display().to_string()),
+    )?;
+    let text = match args.format {
+        Some(TriageFormat::Json) => output::json(&result)?,
+        _ => text(&result),
+    };
+    sink::print(text.as_bytes())?;
+    Ok(0)
+}
+
+fn text(r: &MeasuredWhatIf) -> String {
+    let (before, after) = (r.before.allocated_bytes, r.after.allocated_bytes);
+    let mut out = format!(
+        "{}: {} -> {}, measured ({}, {}, {:.1} s)\n",
+        r.module,
+        units::bytes(before),
+        units::bytes(after),
+        r.measured.compiler,
+        r.measured.topology,
+        r.measured.seconds
+    );
+    for e in &r.edits {
+        let _ = writeln!(out, "  {}: {}", e.edit, e.note);
+    }
+    let saved = before.abs_diff(after);
+    let verb = if after > before { "costs" } else { "saves" };
+    let _ = writeln!(
+        out,
+        "  {verb} {}; {}",
+        units::bytes(saved),
+        match &r.message {
+            None => "it fits",
+            Some(_) => "it does not fit",
+        }
+    );
+    for caveat in &r.caveats {
+        let _ = writeln!(out, "  note: {caveat}");
+    }
+    out
+}
