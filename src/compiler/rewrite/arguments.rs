@@ -61,9 +61,8 @@ pub(crate) fn outputs(program: &Program<'_>) -> Vec<InstructionId> {
     }
 }
 
-/// For arguments, the output that has the same shape on a device, in the order of both: what a
-/// framework pairs when an argument is donated, and what a step returns of its state. `taken` are
-/// outputs that have an argument already.
+/// For arguments to be donated, the output that has the same shape on a device, in the order of both:
+/// what a framework pairs. `taken` are outputs that have an argument already.
 pub(crate) fn pairs(
     program: &Program<'_>,
     numbers: &[u64],
@@ -87,6 +86,31 @@ pub(crate) fn pairs(
         }
     }
     out
+}
+
+/// The output that takes each of these arguments' place in the next step: by the program's alias
+/// table, else as if every argument were donated, since a step returns its state in order.
+pub(crate) fn returned(program: &Program<'_>, numbers: &[u64]) -> FxHashMap<u64, usize> {
+    let module = &program.module;
+    let aliases = module.input_output_alias.iter();
+    let mut all: FxHashMap<u64, usize> = aliases
+        .filter_map(|a| {
+            let output = a.output_index.first().copied().unwrap_or(0);
+            Some((a.parameter_number.into(), usize::try_from(output).ok()?))
+        })
+        .collect();
+    let taken: Vec<usize> = all.values().copied().collect();
+    let parameters = module.entry_parameters();
+    let parameters = parameters
+        .iter()
+        .map(|&p| module.instruction(p).parameter_number);
+    let rest: Vec<u64> = parameters
+        .map(u64::from)
+        .filter(|n| !all.contains_key(n))
+        .collect();
+    all.extend(pairs(program, &rest, &taken));
+    all.retain(|n, _| numbers.contains(n));
+    all
 }
 
 /// Shapes of the outputs on a device, as they stand in the root's.

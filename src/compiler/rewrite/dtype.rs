@@ -1,7 +1,7 @@
 //! `--dtype` of arguments: they come in the new type and are converted where they are used; what the
 //! step returns in their place is converted back.
 
-use super::arguments::{pairs, parameters};
+use super::arguments::{parameters, returned};
 use super::module::Editable;
 use super::record::Record;
 use super::{nothing, shape, Context};
@@ -41,7 +41,7 @@ pub(crate) fn dtype(
             "no argument of it is a float of another type",
         ));
     }
-    let returned = pairs(program, &numbers, &[]);
+    let returned = returned(program, &numbers);
     for &number in &numbers {
         let Some(entry) = module.entry() else { break };
         let Some(at) = entry.parameter(number) else {

@@ -1,7 +1,7 @@
 //! `--offload` of arguments: they come and go in host memory, and are copied to the device where they
 //! are used.
 
-use super::arguments::{pairs, parameters};
+use super::arguments::{parameters, returned};
 use super::module::{with_attribute, Editable};
 use super::record::Record;
 use super::shard::custom_call;
@@ -19,7 +19,7 @@ pub(crate) fn offload(
     value: &str,
 ) -> Result<String> {
     let numbers = parameters(context, "offload", value, value)?;
-    let returned = pairs(context.after, &numbers, &[]);
+    let returned = returned(context.after, &numbers);
     let mut done = 0;
     for &number in &numbers {
         let Some(entry) = module.entry() else { break };

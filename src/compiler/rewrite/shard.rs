@@ -2,8 +2,8 @@
 //! get a constraint, or another one where the user wrote one. As Shardy's attributes where the module
 //! has a mesh of its own, else as HLO's.
 
-use super::arguments::{pairs, parameters_of};
-use super::module::{attribute, with_attribute, Editable};
+use super::arguments::{parameters_of, returned};
+use super::module::{attribute, with_attribute, Computation, Editable};
 use super::record::Record;
 use super::{nothing, Context};
 use crate::compiler::wire_out::Message;
@@ -12,6 +12,7 @@ use crate::hlo::decode::schema::{hlo_instruction, op_sharding};
 use crate::hlo::{Mesh, Shape};
 use crate::whatif::selector::{plain_shape, select};
 
+const RESULT_SHARDING: &[u8] = b"xla.sdy.FuncResultSharding";
 const ATTRIBUTE: &str = "xla.sdy.sharding";
 /// Arrays smaller than this stay whole: splitting them saves nothing and costs a collective each.
 const SMALLEST: u64 = 64 << 10;
@@ -67,33 +68,32 @@ fn arguments(
     value: &str,
     split: &Split<'_>,
 ) -> Result<String> {
-    let returned = pairs(context.after, numbers, &[]);
+    let every: Vec<u64> = (0..context.after.module.entry_parameters().len() as u64).collect();
+    let returned = returned(context.after, &every);
     let (mut done, mut together, mut small) = (0, 0, 0);
-    for &number in numbers {
+    for number in every {
         let Some(entry) = module.entry() else { break };
         let Some(at) = entry.parameter(number) else {
             continue;
         };
+        let asked = numbers.contains(&number);
         let shape = shape_of(&entry.instructions[at]);
-        if shape.unpadded_bytes() < SMALLEST {
-            small += 1;
-            continue;
+        let new = match asked && shape.unpadded_bytes() >= SMALLEST {
+            true => split.argument(&entry.instructions[at], &shape)?,
+            false => None,
+        };
+        small += usize::from(asked && shape.unpadded_bytes() < SMALLEST);
+        if let Some(new) = &new {
+            new.put(&mut entry.instructions[at], false);
+            done += 1;
         }
-        let Some(new) = split.argument(&entry.instructions[at], &shape)? else {
-            continue;
-        };
-        let text = match &new {
-            New::Shardy(text) => Some(text.clone()),
-            New::Tiles(_) => None,
-        };
-        new.put(&mut entry.instructions[at], false);
-        done += 1;
-        if let (Some(&output), Some(text)) = (returned.get(&number), text) {
+        // What the step returns of its state is to come in as it is next time.
+        let pinned = new.is_some();
+        let own = new.or_else(|| New::of(&entry.instructions[at]));
+        if let (Some(&output), Some(own)) = (returned.get(&number), own) {
             let of = entry.instructions[at].clone();
-            if entry
-                .insert_before_root(output, result_sharding(&of, &text))
-                .is_some()
-            {
+            let call = result_sharding(&of, &own);
+            if entry.pin_output(output, call, &own.tiles) && pinned {
                 together += 1;
             }
         }
@@ -188,56 +188,76 @@ fn wanted(context: &Context<'_, '_>, selector: &str) -> Wanted {
     let before = context.before;
     let chosen = select(before, context.findings, selector);
     let after = select(context.after, context.findings, selector);
-    let dimensions = |s: &str| s.split_once('[').map(|(_, d)| d.to_owned());
     if let Some(shape) = chosen.shape.as_deref().or(after.shape.as_deref()) {
-        return Wanted::Dimensions(dimensions(shape).into_iter().collect());
+        let dimensions = |s: &str| s.split_once('[').map(|(_, d)| d.to_owned());
+        let wanted = dimensions(shape);
+        let has = |(id, _): (crate::hlo::InstructionId, _)| {
+            dimensions(&plain_shape(&before.module.shape(id))) == wanted
+        };
+        if before.module.with_ids().any(has) {
+            return Wanted::Dimensions(wanted.into_iter().collect());
+        }
     }
     let names = |ids: &[crate::hlo::InstructionId]| {
         let name = |&i: &_| before.module.instruction(i).name.to_owned();
         ids.iter().map(name).collect()
     };
-    if !chosen.instructions.is_empty() {
+    if !chosen.instructions.is_empty() && chosen.shape.is_none() {
         return Wanted::Names(names(&chosen.instructions));
     }
-    // A finding: of the optimised program. Its values are those of the same operation.
+    // A finding, or a shape on one device: its values are those of the same operation.
     let mut same = Vec::new();
     for &i in &after.instructions {
         let of = context.after.module.instruction(i);
-        let rank = context.after.module.shape(i).dimensions.len();
-        let is = |b: &crate::hlo::InstructionId| {
-            let at = before.module.instruction(*b);
-            at.op_name == of.op_name && before.module.shape(*b).dimensions.len() == rank
+        let count = context.after.module.shape(i);
+        let (rank, count) = (count.dimensions.len(), count.element_count());
+        let is = |(id, b): &(crate::hlo::InstructionId, &crate::hlo::HloInstruction<'_>)| {
+            let shape = before.module.shape(*id);
+            b.op_name == of.op_name
+                && !of.op_name.is_empty()
+                && (shape.dimensions.len() == rank || shape.element_count() == count)
         };
-        let all = before.module.with_ids().map(|(id, _)| id);
-        same.extend(all.filter(is));
+        same.extend(before.module.with_ids().filter(is).map(|(id, _)| id));
     }
     Wanted::Names(names(&same))
 }
 
 /// A sharding to write.
-enum New {
+#[derive(Debug, Clone, Default)]
+struct New {
     /// In Shardy's words, `<@mesh, [{"data"}, {}]>`.
-    Shardy(String),
-    /// An OpSharding.
-    Tiles(Vec<u8>),
+    shardy: Option<String>,
+    /// As an OpSharding: what default layouts follow, and all that a module without a mesh has.
+    tiles: Option<Vec<u8>>,
 }
 
 impl New {
     /// Writes it to a parameter or, `per_value`, to a constraint.
     fn put(&self, i: &mut Record, per_value: bool) {
-        i.remove(hlo_instruction::SHARDING);
-        match self {
-            New::Tiles(bytes) => i.set_bytes(hlo_instruction::SHARDING, bytes.clone()),
-            New::Shardy(text) => {
-                let text = match per_value {
-                    true => format!("#sdy.sharding_per_value<[{text}]>"),
-                    false => format!("#sdy.sharding{text}"),
-                };
-                let old = i.bytes(hlo_instruction::FRONTEND_ATTRIBUTES);
-                let new = with_attribute(old, ATTRIBUTE, &text);
-                i.set_bytes(hlo_instruction::FRONTEND_ATTRIBUTES, new);
-            }
+        match &self.tiles {
+            Some(bytes) => i.set_bytes(hlo_instruction::SHARDING, bytes.clone()),
+            None => i.remove(hlo_instruction::SHARDING),
         }
+        if let Some(text) = &self.shardy {
+            let text = match per_value {
+                true => format!("#sdy.sharding_per_value<[{text}]>"),
+                false => format!("#sdy.sharding{text}"),
+            };
+            let old = i.bytes(hlo_instruction::FRONTEND_ATTRIBUTES);
+            let new = with_attribute(old, ATTRIBUTE, &text);
+            i.set_bytes(hlo_instruction::FRONTEND_ATTRIBUTES, new);
+        }
+    }
+
+    /// What a parameter has now; `None` without Shardy's attribute.
+    fn of(i: &Record) -> Option<New> {
+        let attributes = i.bytes(hlo_instruction::FRONTEND_ATTRIBUTES);
+        let text = attribute(attributes, ATTRIBUTE)?;
+        let tiles = i.bytes(hlo_instruction::SHARDING);
+        Some(New {
+            shardy: Some(text.strip_prefix("#sdy.sharding")?.to_owned()),
+            tiles: i.has(hlo_instruction::SHARDING).then(|| tiles.to_vec()),
+        })
     }
 }
 
@@ -259,7 +279,11 @@ impl Split<'_> {
         let attributes = i.bytes(hlo_instruction::FRONTEND_ATTRIBUTES);
         let written = attribute(attributes, ATTRIBUTE);
         let Some(mesh) = self.mesh else {
-            return Ok(self.tiles(shape, order));
+            let tiles = self.tiles(shape, order);
+            return Ok(tiles.map(|tiles| New {
+                tiles: Some(tiles),
+                shardy: None,
+            }));
         };
         let mut dimensions = match written.as_deref().map(dimensions_of) {
             None => vec![String::new(); shape.dimensions.len()],
@@ -292,14 +316,14 @@ impl Split<'_> {
         dimensions[d] = names.join(", ");
         let all: Vec<String> = dimensions.iter().map(|d| format!("{{{d}}}")).collect();
         let name = written.as_deref().and_then(mesh_name).unwrap_or("mesh");
-        Ok(Some(New::Shardy(format!(
-            "<@{name}, [{}]>",
-            all.join(", ")
-        ))))
+        Ok(Some(New {
+            shardy: Some(format!("<@{name}, [{}]>", all.join(", "))),
+            tiles: tiles_of(mesh, &dimensions),
+        }))
     }
 
     /// As HLO writes it, over devices in order; only for what is whole so far.
-    fn tiles(&self, shape: &Shape, order: &[usize]) -> Option<New> {
+    fn tiles(&self, shape: &Shape, order: &[usize]) -> Option<Vec<u8>> {
         let ways = self.ways.max(1);
         if !self.partitions.is_multiple_of(ways) {
             return None;
@@ -319,8 +343,51 @@ impl Split<'_> {
         if rest > 1 {
             out.number(op_sharding::REPLICATE_ON_LAST_TILE_DIM, 1);
         }
-        Some(New::Tiles(out.0))
+        Some(out.0)
     }
+}
+
+/// Shardy's sharding as HLO has it: tiles along the axes of each dimension, copies along the rest.
+/// `None` for parts of axes and odd orders of devices.
+fn tiles_of(mesh: &Mesh, dimensions: &[String]) -> Option<Vec<u8>> {
+    if !mesh.device_ids.is_empty() || !mesh.reshape_dims.is_empty() {
+        return None;
+    }
+    let mut order: Vec<u64> = Vec::new();
+    let mut tiles = Vec::new();
+    for d in dimensions {
+        let mut tile = 1;
+        for name in d.split(',').map(|n| n.trim().trim_matches('"')) {
+            if name.is_empty() {
+                continue;
+            }
+            let at = mesh.axes.iter().position(|a| a.name == name)?;
+            order.push(at as u64);
+            tile *= mesh.axes[at].size;
+        }
+        tiles.push(tile);
+    }
+    let rest: Vec<u64> = (0..mesh.axes.len() as u64)
+        .filter(|a| !order.contains(a))
+        .collect();
+    let size = |a: &u64| mesh.axes[*a as usize].size;
+    let copies: u64 = rest.iter().map(size).product();
+    let mut out = Message::default();
+    if tiles.iter().all(|&t| t == 1) {
+        // Replicated, as HLO says by saying nothing.
+        return Some(out.0);
+    }
+    out.number(op_sharding::TYPE, OTHER);
+    if copies > 1 {
+        tiles.push(copies);
+        out.number(op_sharding::REPLICATE_ON_LAST_TILE_DIM, 1);
+    }
+    order.extend(rest);
+    out.packed(op_sharding::TILE_ASSIGNMENT_DIMENSIONS, tiles);
+    let sizes = mesh.axes.iter().map(|a| a.size);
+    out.packed(op_sharding::IOTA_RESHAPE_DIMS, sizes);
+    out.packed(op_sharding::IOTA_TRANSPOSE_PERM, order);
+    Some(out.0)
 }
 
 /// Free axes that together have `ways` devices: one, else neighbours in the mesh's order.
@@ -376,10 +443,46 @@ pub(crate) fn custom_call(of: &Record, target: &[u8], side_effect: bool) -> Reco
     out
 }
 
+impl Computation {
+    /// Puts a sharding on one output alone, instead of one that is there.
+    fn pin_output(&mut self, output: usize, call: Record, tiles: &Option<Vec<u8>>) -> bool {
+        let Some(root) = self.root() else {
+            return false;
+        };
+        let operands = self.instructions[root].numbers(hlo_instruction::OPERAND_IDS);
+        let Some(at) = operands.get(output).and_then(|&id| self.position(id)) else {
+            return false;
+        };
+        let is_pinned =
+            self.instructions[at].bytes(hlo_instruction::CUSTOM_CALL_TARGET) == RESULT_SHARDING;
+        if is_pinned {
+            let new = call.bytes(hlo_instruction::FRONTEND_ATTRIBUTES).to_vec();
+            self.instructions[at].set_bytes(hlo_instruction::FRONTEND_ATTRIBUTES, new);
+        } else if self.insert_before_root(output, call).is_none() {
+            return false;
+        }
+        if let (Some(root), Some(tiles)) = (self.root(), tiles) {
+            let root = &mut self.instructions[root];
+            let mut all = Record::read(root.bytes(hlo_instruction::SHARDING)).unwrap_or_default();
+            let mut parts: Vec<Vec<u8>> = all
+                .all(op_sharding::TUPLE_SHARDINGS)
+                .map(<[u8]>::to_vec)
+                .collect();
+            if let Some(part) = parts.get_mut(output) {
+                part.clone_from(tiles);
+                all.set_all(op_sharding::TUPLE_SHARDINGS, parts);
+                root.set_bytes(hlo_instruction::SHARDING, all.bytes_out());
+            }
+        }
+        true
+    }
+}
+
 /// How JAX says that a result has a sharding.
-fn result_sharding(of: &Record, text: &str) -> Record {
-    let mut out = custom_call(of, b"xla.sdy.FuncResultSharding", true);
-    New::Shardy(text.to_owned()).put(&mut out, true);
+fn result_sharding(of: &Record, new: &New) -> Record {
+    let mut out = custom_call(of, RESULT_SHARDING, true);
+    new.put(&mut out, true);
+    out.remove(hlo_instruction::SHARDING);
     out
 }
 
