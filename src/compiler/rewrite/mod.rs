@@ -9,6 +9,7 @@
 //! every field of every version, or lose some.
 
 mod arguments;
+mod checkpoint;
 mod debug;
 mod donate;
 mod dtype;
@@ -40,7 +41,15 @@ pub(crate) struct Context<'c, 'a> {
 }
 
 /// Kinds of edits that can be done in an unoptimised module.
-pub(crate) const KINDS: [&str; 6] = ["no-debug", "drop", "dtype", "shard", "offload", "donate"];
+pub(crate) const KINDS: [&str; 7] = [
+    "no-debug",
+    "drop",
+    "dtype",
+    "shard",
+    "offload",
+    "donate",
+    "checkpoint",
+];
 
 /// Whether the compiler can be asked about an edit.
 pub(crate) fn can(edit: &Edit) -> bool {
@@ -82,6 +91,7 @@ pub(crate) fn rewrite(
             "shard" => shard::shard(module, context, value),
             "dtype" => dtype::dtype(module, context, value),
             "no-debug" => debug::remove(module),
+            "checkpoint" => checkpoint::checkpoint(module, context, value),
             "drop" => outputs::drop(module, context, value),
             _ => offload::offload(module, context, value),
         };

@@ -74,6 +74,39 @@ impl Editable {
         self.computations.get(self.entry)
     }
 
+    /// Where the computation with that id stands.
+    pub(crate) fn computation(&self, id: u64) -> Option<usize> {
+        let mut ids = self.computations.iter();
+        ids.position(|c| c.head.number(hlo_computation::ID) == id)
+    }
+
+    /// Where the entry computation stands.
+    pub(crate) fn entry_position(&self) -> usize {
+        self.entry
+    }
+
+    /// Drops computations that nothing calls.
+    pub(crate) fn retain_reachable(&mut self) {
+        let mut reached = vec![false; self.computations.len()];
+        let mut open = vec![self.entry];
+        while let Some(at) = open.pop() {
+            let Some(seen) = reached.get_mut(at) else {
+                continue;
+            };
+            if !std::mem::replace(seen, true) {
+                let instructions = self.computations[at].instructions.iter();
+                let called: Vec<u64> = instructions
+                    .flat_map(|i| i.numbers(hlo_instruction::CALLED_COMPUTATION_IDS))
+                    .collect();
+                open.extend(called.into_iter().filter_map(|id| self.computation(id)));
+            }
+        }
+        let before = reached.iter().take(self.entry);
+        self.entry = before.filter(|r| **r).count();
+        let mut reached = reached.into_iter();
+        self.computations.retain(|_| reached.next().unwrap_or(true));
+    }
+
     /// Changes the shape of an entry parameter, in all three places that have it.
     pub(crate) fn set_parameter_shape(&mut self, number: u64, change: &dyn Fn(&mut Record)) {
         let edit_list = |program: &[u8]| -> Option<Vec<u8>> {
@@ -174,6 +207,64 @@ impl Computation {
         let id = self.next_id;
         self.next_id += 1;
         id
+    }
+
+    /// Adds an instruction with an id and a name of its own; its id. Where it stands is for
+    /// [`sort`](Self::sort) to say.
+    pub(crate) fn push(&mut self, mut new: Record) -> u64 {
+        let id = self.fresh_id();
+        let name = new.text(hlo_instruction::NAME);
+        let name = match name.is_empty() {
+            true => new.text(hlo_instruction::OPCODE),
+            false => name,
+        };
+        let name = format!("{name}.x{id}");
+        new.set_bytes(hlo_instruction::NAME, name.into_bytes());
+        new.set_number(hlo_instruction::ID, id);
+        self.instructions.push(new);
+        id
+    }
+
+    /// Puts operands before what uses them, and leaves all else as it is.
+    pub(crate) fn sort(&mut self) {
+        let needs = |i: &Record| {
+            let mut ids = i.numbers(hlo_instruction::OPERAND_IDS);
+            ids.extend(i.numbers(hlo_instruction::CONTROL_PREDECESSOR_IDS));
+            ids
+        };
+        let positions: rustc_hash::FxHashMap<u64, usize> = self
+            .instructions
+            .iter()
+            .enumerate()
+            .map(|(at, i)| (i.number(hlo_instruction::ID), at))
+            .collect();
+        let mut seen = vec![false; self.instructions.len()];
+        let mut order = Vec::with_capacity(seen.len());
+        for start in 0..seen.len() {
+            let mut open: Vec<(usize, Vec<u64>)> = Vec::new();
+            if !std::mem::replace(&mut seen[start], true) {
+                open.push((start, needs(&self.instructions[start])));
+            }
+            while let Some((at, left)) = open.last_mut() {
+                let next = left.pop().map(|id| positions.get(&id).copied());
+                match next {
+                    None => {
+                        order.push(*at);
+                        open.pop();
+                    }
+                    Some(Some(next)) if !std::mem::replace(&mut seen[next], true) => {
+                        open.push((next, needs(&self.instructions[next])));
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+        let mut old: Vec<Option<Record>> = std::mem::take(&mut self.instructions)
+            .into_iter()
+            .map(Some)
+            .collect();
+        let sorted = order.into_iter().filter_map(|at| old[at].take());
+        self.instructions = sorted.collect();
     }
 
     /// Where the parameter with that number stands.

@@ -1,0 +1,134 @@
+//! `--checkpoint`: what the forward pass keeps for the backward pass is computed again there, from
+//! the inputs of the block it belongs to, as `jax.checkpoint` would have made of the program.
+//!
+//! In: a module, a scope and whether matrix products are kept. Out: the module with copies of forward
+//! instructions behind barriers. Layers in a loop are in [`scan`], layers written out one after
+//! another in [`blocks`] and [`written`].
+
+mod blocks;
+mod build;
+mod graph;
+mod inline;
+mod loops;
+mod scan;
+mod written;
+
+use super::arguments::returned;
+use super::module::{Computation, Editable};
+use super::record::Record;
+use super::{nothing, Context};
+use crate::error::Result;
+use crate::hlo::decode::schema::hlo_instruction;
+use crate::hlo::Opcode;
+
+/// What is to be computed again.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted<'w> {
+    /// Part of an operation path; `None` for everything.
+    scope: Option<&'w str>,
+    /// Whether results of matrix products are kept.
+    dots: bool,
+}
+
+impl Wanted<'_> {
+    fn covers(&self, op_name: &str) -> bool {
+        self.scope.is_none_or(|s| op_name.contains(s))
+    }
+
+    fn keeps(&self, opcode: Opcode) -> bool {
+        self.dots && opcode.is_product()
+    }
+}
+
+/// `SCOPE[:dots]`; `all` for every block.
+pub(crate) fn checkpoint(
+    module: &mut Editable,
+    context: &Context<'_, '_>,
+    value: &str,
+) -> Result<String> {
+    let (scope, dots) = match value.strip_suffix(":dots") {
+        Some(scope) => (scope, true),
+        None => (value, false),
+    };
+    let wanted = Wanted {
+        scope: Some(scope).filter(|s| *s != "all"),
+        dots,
+    };
+    inline::inline_calls(module)?;
+    let mut loops = Vec::new();
+    for at in 0..module.computations.len() {
+        loops.extend(scan::checkpoint(module, at, &wanted));
+    }
+    let entry = module.entry_position();
+    let data = data_arguments(context);
+    let written = match module.computations.get_mut(entry) {
+        Some(entry) => written::checkpoint(entry, &data, &wanted),
+        None => Vec::new(),
+    };
+    let mut said = Vec::new();
+    for l in &loops {
+        said.push(format!(
+            "a loop of {} rounds reads {} stacked values less",
+            l.rounds, l.stacks
+        ));
+    }
+    for w in &written {
+        said.push(format!(
+            "{} blocks of {} computed again, {} values kept for the backward pass less",
+            w.blocks, w.input, w.values
+        ));
+    }
+    match said.is_empty() {
+        true => Err(nothing(
+            "checkpoint",
+            value,
+            "no layers of that scope, in a loop or written out alike, whose forward values the backward pass waits for",
+        )),
+        false => Ok(said.join("; ")),
+    }
+}
+
+/// Numbers of the arguments that bring data: nothing takes their place in the next step, and where
+/// whole numbers are among them (tokens, labels), they have a batch as large.
+fn data_arguments(context: &Context<'_, '_>) -> Vec<usize> {
+    let module = &context.before.module;
+    let parameters = module.entry_parameters();
+    let all: Vec<u64> = parameters
+        .iter()
+        .map(|&p| module.instruction(p).parameter_number.into())
+        .collect();
+    let returned = returned(context.before, &all);
+    let mut found = Vec::new();
+    let mut batches = Vec::new();
+    for (&p, number) in parameters.iter().zip(all) {
+        let shape = module.shape(p);
+        let Some(&first) = shape.dimensions.first() else {
+            continue;
+        };
+        if !returned.contains_key(&number) {
+            if !shape.element_type.is_float() {
+                batches.push(first);
+            }
+            found.push((number as usize, first));
+        }
+    }
+    found.retain(|(_, first)| batches.is_empty() || batches.contains(first));
+    found.into_iter().map(|f| f.0).collect()
+}
+
+/// Lets values through a barrier together; ids of what comes out, in order.
+fn barrier(computation: &mut Computation, values: &[u64], shapes: &[Vec<u8>]) -> Vec<u64> {
+    let shape = build::tuple(shapes);
+    let all = build::instruction("tuple", shape.clone(), values.iter().copied());
+    let all = computation.push(all);
+    let through = computation.push(build::instruction("opt-barrier", shape, [all]));
+    let parts = shapes.iter().enumerate();
+    parts
+        .map(|(at, s)| computation.push(build::part(through, at, s.clone())))
+        .collect()
+}
+
+/// The shape of an instruction, as bytes.
+fn shape_of(i: &Record) -> Vec<u8> {
+    i.bytes(hlo_instruction::SHAPE).to_vec()
+}
