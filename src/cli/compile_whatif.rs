@@ -9,7 +9,7 @@ use super::args::{TriageFormat, WhatIfArgs};
 use super::compile::{ask, flag, interrupted, on_interrupt, CompilerArgs};
 use super::{output, sink};
 use crate::compiler::{
-    is_comparable, program_of, rewritten, CompileError, DoneEdit, MeasuredWhatIf, Prepared,
+    best, is_comparable, program_of, rewritten, CompileError, DoneEdit, MeasuredWhatIf, Prepared,
 };
 use crate::error::Result;
 use crate::findings::Finding;
@@ -56,10 +56,14 @@ pub(crate) fn whatif(
     let cancel = on_interrupt()?;
     let mut settings = measure.compiler.settings(&cancel)?;
     settings.keep_dump = measure.keep_dump.clone();
-    let requests = [changed.request(&prepared, &topology, &flags)];
-    let compiled = match ask(&requests, &settings, args.quiet, |_| topology.clone()).pop() {
-        Some(Err(CompileError::Interrupted)) | None => return Ok(interrupted()),
-        Some(answer) => answer?,
+    let requests: Vec<_> = changed
+        .iter()
+        .map(|c| c.request(&prepared, &topology, &flags))
+        .collect();
+    let answers = ask(&requests, &settings, args.quiet, |_| topology.clone());
+    let (chosen, compiled) = match best(answers, options.space)? {
+        Err(CompileError::Interrupted) => return Ok(interrupted()),
+        answer => answer?,
     };
     let again = match is_comparable(&prepared, &compiled) {
         true => None,
@@ -73,7 +77,19 @@ pub(crate) fn whatif(
         }
     };
     let base = again.as_ref().map(program_of).transpose()?;
-    let done = edits.iter().zip(&changed.notes);
+    let ways = changed.len();
+    let changed = &changed[chosen];
+    let mut notes = changed.notes.clone();
+    if let (Some(choice), true) = (&changed.choice, ways > 1) {
+        let last = notes
+            .iter_mut()
+            .zip(edits)
+            .filter(|(_, e)| e.kind().name == "shard");
+        last.for_each(|(n, _)| {
+            n.push_str(&format!("; {choice}: the best of {ways} ways compiled"))
+        });
+    }
+    let done = edits.iter().zip(&notes);
     let result = MeasuredWhatIf::new(
         &prepared,
         options.space,

@@ -52,15 +52,18 @@ pub fn unoptimised(
     execution_options: Option<&[u8]>,
     devices: (u32, u32),
 ) -> WireResult<Unoptimised> {
+    // A module that still names its donors, or aliases of its own, is compiled as it was. Where the
+    // dump has lost both, the optimised module tells what came of them.
+    let says = |number| bytes_of(before, number).is_some_and(|b| !b.is_empty());
+    let lost = !says(hlo_module::INPUT_OUTPUT_ALIAS) && !says(hlo_module::BUFFER_DONOR);
     let aliases = after.and_then(|m| bytes_of(m, hlo_module::INPUT_OUTPUT_ALIAS));
+    let aliases = aliases.filter(|_| lost);
     let mut out = Message::default();
     let (mut name, mut shardy) = ("", false);
     for f in fields(before) {
         let (number, value) = f.map_err(|e| e.within("hlo_module", None))?;
         match (number, value) {
-            (hlo_module::INPUT_OUTPUT_ALIAS | hlo_module::BUFFER_DONOR, _) if aliases.is_some() => {
-                continue;
-            }
+            (hlo_module::INPUT_OUTPUT_ALIAS, _) if aliases.is_some() => continue,
             (hlo_module::NAME, Value::Bytes(b)) => name = text(b),
             (hlo_module::FRONTEND_ATTRIBUTES, Value::Bytes(b)) => {
                 shardy |= contains(b, b"xla.sdy.meshes");

@@ -37,15 +37,44 @@ pub(crate) struct Context<'c, 'a> {
     pub(crate) meshes: &'c [Mesh],
     /// Findings that selectors may name.
     pub(crate) findings: &'c [Finding],
+    /// Where an edit leaves a choice.
+    pub(crate) choice: Choice,
+}
+
+/// Along which dimension a tensor is split: an edit says how often, and no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// Weights along their largest dimension, values along their first.
+    Usual,
+    /// Along this one where it can be.
+    Dimension(usize),
+    /// Axis by axis, each along another dimension, from the first and the last inwards.
+    Spread,
+}
+
+impl Choice {
+    /// Every choice, the usual one first.
+    pub(crate) const ALL: [Choice; 6] = [
+        Choice::Usual,
+        Choice::Dimension(0),
+        Choice::Dimension(1),
+        Choice::Dimension(2),
+        Choice::Dimension(3),
+        Choice::Spread,
+    ];
+
+    /// In words, for a note.
+    pub(crate) fn words(self) -> String {
+        match self {
+            Choice::Usual => "weights along their largest dimension, values along the first".into(),
+            Choice::Dimension(d) => format!("along dimension {d}"),
+            Choice::Spread => "each mesh axis along another dimension".into(),
+        }
+    }
 }
 
 /// Kinds of edits that can be done in an unoptimised module.
 pub(crate) const KINDS: [&str; 6] = ["no-debug", "drop", "dtype", "shard", "offload", "donate"];
-
-/// Whether the compiler can be asked about an edit.
-pub(crate) fn can(edit: &Edit) -> bool {
-    KINDS.contains(&edit.kind().name)
-}
 
 /// Does the edits, in the order in which they make sense together; a note for each, in the order
 /// given.

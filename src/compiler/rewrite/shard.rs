@@ -5,7 +5,7 @@
 use super::arguments::{parameters_of, returned};
 use super::module::{attribute, with_attribute, Computation, Editable};
 use super::record::Record;
-use super::{nothing, Context};
+use super::{nothing, Choice, Context};
 use crate::compiler::wire_out::Message;
 use crate::error::{Error, Result};
 use crate::hlo::decode::schema::{hlo_instruction, op_sharding};
@@ -25,6 +25,7 @@ struct Split<'s> {
     axis: Option<&'s str>,
     mesh: Option<&'s Mesh>,
     partitions: u64,
+    choice: Choice,
 }
 
 pub(crate) fn shard(
@@ -53,6 +54,7 @@ pub(crate) fn shard(
         axis,
         mesh,
         partitions: context.after.module.num_partitions.into(),
+        choice: context.choice,
     };
     let numbers = parameters_of(context, selector);
     if numbers.is_empty() {
@@ -266,13 +268,49 @@ impl Split<'_> {
     fn argument(&self, i: &Record, shape: &Shape) -> Result<Option<New>> {
         let mut order: Vec<usize> = (0..shape.dimensions.len()).collect();
         order.sort_by_key(|&d| (std::cmp::Reverse(shape.dimensions[d]), d));
-        self.along(i, shape, &order)
+        self.chosen(i, shape, order)
     }
 
     /// A value inside along its first: the batch.
     fn value(&self, i: &Record, shape: &Shape) -> Result<Option<New>> {
-        let order: Vec<usize> = (0..shape.dimensions.len()).collect();
+        self.chosen(i, shape, (0..shape.dimensions.len()).collect())
+    }
+
+    fn chosen(&self, i: &Record, shape: &Shape, mut order: Vec<usize>) -> Result<Option<New>> {
+        match self.choice {
+            Choice::Usual => {}
+            Choice::Dimension(d) => order.sort_by_key(|&o| o != d),
+            Choice::Spread => {
+                if let Some(new) = self.spread(i, shape) {
+                    return Ok(Some(new));
+                }
+            }
+        }
         self.along(i, shape, &order)
+    }
+
+    /// The first axis along the first dimension that it divides, the next along the last, and so on.
+    fn spread(&self, i: &Record, shape: &Shape) -> Option<New> {
+        let mesh = self.mesh?;
+        let written = attribute(i.bytes(hlo_instruction::FRONTEND_ATTRIBUTES), ATTRIBUTE);
+        let written = written.unwrap_or_default();
+        let free = |name: &str| !written.contains(&format!("\"{name}\""));
+        let axes = axes_for(mesh, self.ways, &free).filter(|a| a.len() > 1)?;
+        let mut dimensions = dimensions_of(&written);
+        dimensions.resize(shape.dimensions.len(), String::new());
+        for (n, axis) in axes.iter().enumerate() {
+            let size = mesh.axes.iter().find(|a| a.name == *axis)?.size;
+            let mut order: Vec<usize> = (0..dimensions.len()).collect();
+            if n % 2 == 1 {
+                order.reverse();
+            }
+            let fits = |d: &&usize| {
+                dimensions[**d].is_empty() && shape.dimensions[**d].is_multiple_of(size)
+            };
+            let d = *order.iter().find(fits)?;
+            dimensions[d] = format!("\"{axis}\"");
+        }
+        Some(shardy(mesh, &written, &dimensions))
     }
 
     fn along(&self, i: &Record, shape: &Shape, order: &[usize]) -> Result<Option<New>> {
@@ -314,12 +352,11 @@ impl Split<'_> {
         };
         let names: Vec<String> = axes.iter().map(|a| format!("\"{a}\"")).collect();
         dimensions[d] = names.join(", ");
-        let all: Vec<String> = dimensions.iter().map(|d| format!("{{{d}}}")).collect();
-        let name = written.as_deref().and_then(mesh_name).unwrap_or("mesh");
-        Ok(Some(New {
-            shardy: Some(format!("<@{name}, [{}]>", all.join(", "))),
-            tiles: tiles_of(mesh, &dimensions),
-        }))
+        Ok(Some(shardy(
+            mesh,
+            written.as_deref().unwrap_or_default(),
+            &dimensions,
+        )))
     }
 
     /// As HLO writes it, over devices in order; only for what is whole so far.
@@ -344,6 +381,16 @@ impl Split<'_> {
             out.number(op_sharding::REPLICATE_ON_LAST_TILE_DIM, 1);
         }
         Some(out.0)
+    }
+}
+
+/// Both notations of a sharding, over the mesh that was named before.
+fn shardy(mesh: &Mesh, written: &str, dimensions: &[String]) -> New {
+    let all: Vec<String> = dimensions.iter().map(|d| format!("{{{d}}}")).collect();
+    let name = mesh_name(written).unwrap_or("mesh");
+    New {
+        shardy: Some(format!("<@{name}, [{}]>", all.join(", "))),
+        tiles: tiles_of(mesh, dimensions),
     }
 }
 
