@@ -7,7 +7,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, Parser, Subcommand,
 
 use crate::error::{Error, Result};
 use crate::hlo::MemorySpace;
-use crate::render::terminal::Style;
+use crate::render::Style;
 use crate::report::Options;
 use crate::source::Select;
 use crate::units;
@@ -117,17 +117,33 @@ pub struct SummaryArgs {
     pub print: PrintArgs,
 }
 
-/// Formats of a single-file report.
+/// How an answer is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// The JSON of the documented schema.
+    /// For people.
+    Text,
+    /// The documented schema, for machines.
     Json,
-    /// GitHub-flavoured Markdown.
+    /// GitHub-flavoured Markdown, for a ticket.
     Md,
     /// One page that loads nothing.
     Html,
-    /// One row a buffer.
+    /// Rows for a spreadsheet; sizes in bytes.
     Csv,
+}
+
+/// How to print an answer.
+#[derive(Debug, Args, Clone)]
+pub struct AnswerArgs {
+    /// How to show the answer
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+    /// Colours
+    #[arg(long, value_enum, default_value_t = ColorChoice::Auto, value_name = "WHEN")]
+    pub color: ColorChoice,
+    /// No warnings on standard error
+    #[arg(long, short)]
+    pub quiet: bool,
 }
 
 /// Arguments of `report`.
@@ -162,21 +178,9 @@ pub struct LsArgs {
     /// Files and folders
     #[arg(value_name = "PATH", required = true)]
     pub paths: Vec<PathBuf>,
-    /// json for a machine
-    #[arg(long, value_enum)]
-    pub format: Option<LsFormat>,
-    /// Colours
-    #[arg(long, value_enum, default_value_t = ColorChoice::Auto, value_name = "WHEN")]
-    pub color: ColorChoice,
-}
-
-/// Formats of `ls`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum LsFormat {
-    /// For people.
-    Text,
-    /// For machines.
-    Json,
+    /// How to print.
+    #[command(flatten)]
+    pub answer: AnswerArgs,
 }
 
 /// Arguments of `triage`.
@@ -188,26 +192,9 @@ pub struct TriageArgs {
     /// Dump or profile of the same program
     #[arg(long, value_name = "PATH")]
     pub with: Vec<PathBuf>,
-    /// json for a machine, md for a ticket
-    #[arg(long, value_enum)]
-    pub format: Option<TriageFormat>,
-    /// Colours
-    #[arg(long, value_enum, default_value_t = ColorChoice::Auto, value_name = "WHEN")]
-    pub color: ColorChoice,
-    /// No warnings on standard error
-    #[arg(long, short)]
-    pub quiet: bool,
-}
-
-/// Formats of `triage`, `whatif` and `plan`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum TriageFormat {
-    /// For people.
-    Text,
-    /// For machines.
-    Json,
-    /// For a ticket.
-    Md,
+    /// How to print.
+    #[command(flatten)]
+    pub answer: AnswerArgs,
 }
 
 /// Arguments of `whatif`. SELECTOR is `all`, an argument's name, part of an operation path, an
@@ -223,18 +210,15 @@ pub struct WhatIfArgs {
     /// Whether to ask the compiler.
     #[command(flatten)]
     pub measure: super::compile_whatif::MeasureArgs,
-    /// json for a machine, md for a ticket
-    #[arg(long, value_enum)]
-    pub format: Option<TriageFormat>,
     /// Folder for whatif.png, the two timelines
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Overwrite files that exist
     #[arg(long, short)]
     pub force: bool,
-    /// No warnings on standard error
-    #[arg(long, short)]
-    pub quiet: bool,
+    /// How to print.
+    #[command(flatten)]
+    pub answer: AnswerArgs,
 }
 
 /// One option for each kind of edit, as often as wanted.
@@ -309,12 +293,9 @@ pub struct PlanArgs {
     /// Memory to leave free [default: a hundredth to a tenth, by how sure the figures are]
     #[arg(long, value_name = "SIZE")]
     pub reserve: Option<String>,
-    /// json for a machine, md for a ticket
-    #[arg(long, value_enum)]
-    pub format: Option<TriageFormat>,
-    /// No warnings on standard error
-    #[arg(long, short)]
-    pub quiet: bool,
+    /// How to print.
+    #[command(flatten)]
+    pub answer: AnswerArgs,
 }
 
 /// Arguments of `completions`.

@@ -1,20 +1,19 @@
 //! `xpeak whatif --compile`: the compiler asked instead of simulated.
 
-use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
 
-use super::args::{TriageFormat, WhatIfArgs};
+use super::args::WhatIfArgs;
 use super::compile::{ask, flag, interrupted, on_interrupt, CompilerArgs};
-use super::{output, sink};
+use super::output;
 use crate::compiler::{
     best, is_comparable, program_of, rewritten, CompileError, DoneEdit, MeasuredWhatIf, Prepared,
 };
 use crate::error::Result;
 use crate::findings::Finding;
+use crate::render::documents;
 use crate::report::{LoadedModule, Options};
-use crate::units;
 use crate::whatif::Edit;
 
 /// Whether and how the compiler is asked.
@@ -60,7 +59,9 @@ pub(crate) fn whatif(
         .iter()
         .map(|c| c.request(&prepared, &topology, &flags))
         .collect();
-    let answers = ask(&requests, &settings, args.quiet, |_| topology.clone());
+    let answers = ask(&requests, &settings, args.answer.quiet, |_| {
+        topology.clone()
+    });
     let (chosen, compiled) = match best(answers, options.space)? {
         Err(CompileError::Interrupted) => return Ok(interrupted()),
         answer => answer?,
@@ -70,7 +71,11 @@ pub(crate) fn whatif(
         false => {
             settings.keep_dump = None;
             let requests = [prepared.request(&topology, &[])];
-            match ask(&requests, &settings, args.quiet, |_| "unchanged".to_owned()).pop() {
+            match ask(&requests, &settings, args.answer.quiet, |_| {
+                "unchanged".to_owned()
+            })
+            .pop()
+            {
                 Some(Err(CompileError::Interrupted)) | None => return Ok(interrupted()),
                 Some(answer) => Some(answer?),
             }
@@ -98,41 +103,11 @@ pub(crate) fn whatif(
         &compiled,
         measure.keep_dump.as_ref().map(|d| d.display().to_string()),
     )?;
-    let text = match args.format {
-        Some(TriageFormat::Json) => output::json(&result)?,
-        _ => text(&result),
-    };
-    sink::print(text.as_bytes())?;
+    output::answer(
+        &args.answer,
+        || output::json(&result),
+        || documents::measured(&result),
+        || documents::figures(&result.before, &result.after),
+    )?;
     Ok(0)
-}
-
-fn text(r: &MeasuredWhatIf) -> String {
-    let (before, after) = (r.before.allocated_bytes, r.after.allocated_bytes);
-    let mut out = format!(
-        "{}: {} -> {}, measured ({}, {}, {:.1} s)\n",
-        r.module,
-        units::bytes(before),
-        units::bytes(after),
-        r.measured.compiler,
-        r.measured.topology,
-        r.measured.seconds
-    );
-    for e in &r.edits {
-        let _ = writeln!(out, "  {}: {}", e.edit, e.note);
-    }
-    let saved = before.abs_diff(after);
-    let verb = if after > before { "costs" } else { "saves" };
-    let _ = writeln!(
-        out,
-        "  {verb} {}; {}",
-        units::bytes(saved),
-        match &r.message {
-            None => "it fits",
-            Some(_) => "it does not fit",
-        }
-    );
-    for caveat in &r.caveats {
-        let _ = writeln!(out, "  note: {caveat}");
-    }
-    out
 }

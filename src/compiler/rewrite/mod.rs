@@ -18,6 +18,7 @@ mod outputs;
 mod record;
 mod shape;
 mod shard;
+mod split;
 
 pub(crate) use module::Editable;
 

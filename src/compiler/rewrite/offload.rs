@@ -101,7 +101,7 @@ fn in_program_shape(module: &mut Editable, parameters: &[usize], outputs: &[usiz
         .collect();
     program.set_all(program_shape::PARAMETERS, all);
     let result = shape::changed(program.bytes(program_shape::RESULT), &|result| {
-        shape::map_parts(result, &|at, part| match outputs.contains(&at) {
+        shape::map_parts(result, |at, part| match outputs.contains(&at) {
             true => host(part),
             false => Some(part.to_vec()),
         });

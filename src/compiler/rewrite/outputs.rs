@@ -66,7 +66,7 @@ fn outputs_of(context: &Context<'_, '_>, selector: &str) -> Vec<usize> {
 pub(crate) fn remove(module: &mut Editable, gone: &[usize]) {
     let kept = |at: usize| !gone.contains(&at);
     module.set_result_shape(&|result| {
-        shape::map_parts(result, &|at, part| kept(at).then(|| part.to_vec()));
+        shape::map_parts(result, |at, part| kept(at).then(|| part.to_vec()));
     });
     for name in LISTS {
         let list = module.list(name);
