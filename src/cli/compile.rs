@@ -1,14 +1,11 @@
 //! `xpeak compile`.
 
 use std::io::{IsTerminal, Write as _};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Args;
-
-use super::args::{size, AnswerArgs, InputArgs};
+use super::args::{size, CompileArgs, CompilerArgs};
 use super::{output, sink};
 use crate::compiler::{
     compile_all, find_compiler, Cache, CompileError, CompileReport, CompileResult, Compiled,
@@ -21,50 +18,6 @@ use crate::source::Sources;
 
 /// Exit code of a program that Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
-
-/// Which compiler, and within what.
-#[derive(Debug, Args, Clone)]
-pub struct CompilerArgs {
-    /// The compiler: libtpu.so, or a Python environment that has it
-    /// [default: XPEAK_COMPILER, else the active Python environment's]
-    #[arg(long, value_name = "PATH")]
-    pub compiler: Option<PathBuf>,
-    /// Compile again what was compiled before
-    #[arg(long)]
-    pub no_cache: bool,
-    /// Seconds that one compile may take
-    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..))]
-    pub timeout: u64,
-    /// Memory of this machine that one compile may take [default: nine tenths of what is free]
-    #[arg(long, value_name = "SIZE")]
-    pub memory: Option<String>,
-    /// Compiles at once [default: by processors and memory]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    pub jobs: Option<u16>,
-}
-
-/// Arguments of `compile`.
-#[derive(Debug, Args, Clone)]
-pub struct CompileArgs {
-    /// What to read.
-    #[command(flatten)]
-    pub input: InputArgs,
-    /// The compiler.
-    #[command(flatten)]
-    pub compiler: CompilerArgs,
-    /// Chip and shape, v6e:2x2, or the chip alone [default: the dump's]
-    #[arg(long, value_name = "TOPOLOGY")]
-    pub topology: Option<String>,
-    /// A compiler flag and its value, as often as wanted
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub flag: Vec<String>,
-    /// Folder to keep the compiler's whole dump in
-    #[arg(long, value_name = "DIR")]
-    pub keep_dump: Option<PathBuf>,
-    /// How to print.
-    #[command(flatten)]
-    pub answer: AnswerArgs,
-}
 
 /// A flag as `--flag` takes it.
 pub(crate) fn flag(text: &str) -> Result<(String, FlagValue)> {

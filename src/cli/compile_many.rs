@@ -2,10 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
-
-use super::args::{AnswerArgs, InputArgs};
-use super::compile::{ask, interrupted, module, on_interrupt, CompilerArgs};
+use super::args::{FitsArgs, FlagsArgs, InputArgs};
+use super::compile::{ask, interrupted, module, on_interrupt};
 use super::{output, sink};
 use crate::compiler::{
     trials, CompileError, CompileResult, FitsReport, FitsRow, FlagRow, FlagsReport, Prepared,
@@ -16,45 +14,6 @@ use crate::render::documents;
 use crate::report::{load, Detail};
 use crate::source::Sources;
 use crate::whatif::SpaceName;
-
-/// Arguments of `fits`.
-#[derive(Debug, Args, Clone)]
-pub struct FitsArgs {
-    /// What to read.
-    #[command(flatten)]
-    pub input: InputArgs,
-    /// Chips and shapes to compile for
-    #[arg(
-        long,
-        value_name = "TOPOLOGY,...",
-        required = true,
-        value_delimiter = ','
-    )]
-    pub on: Vec<String>,
-    /// The compiler.
-    #[command(flatten)]
-    pub compiler: CompilerArgs,
-    /// How to print.
-    #[command(flatten)]
-    pub answer: AnswerArgs,
-}
-
-/// Arguments of `flags`.
-#[derive(Debug, Args, Clone)]
-pub struct FlagsArgs {
-    /// What to read.
-    #[command(flatten)]
-    pub input: InputArgs,
-    /// The compiler.
-    #[command(flatten)]
-    pub compiler: CompilerArgs,
-    /// Chip and shape, v6e:2x2, or the chip alone [default: the dump's]
-    #[arg(long, value_name = "TOPOLOGY")]
-    pub topology: Option<String>,
-    /// How to print.
-    #[command(flatten)]
-    pub answer: AnswerArgs,
-}
 
 /// What both read.
 fn prepared(input: &InputArgs, quiet: bool) -> Result<(Prepared, MemorySpace)> {

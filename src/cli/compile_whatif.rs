@@ -1,11 +1,7 @@
 //! `xpeak whatif --compile`: the compiler asked instead of simulated.
 
-use std::path::PathBuf;
-
-use clap::Args;
-
 use super::args::WhatIfArgs;
-use super::compile::{ask, flag, interrupted, on_interrupt, CompilerArgs};
+use super::compile::{ask, flag, interrupted, on_interrupt};
 use super::output;
 use crate::compiler::{
     best, is_comparable, program_of, rewritten, CompileError, DoneEdit, MeasuredWhatIf, Prepared,
@@ -15,26 +11,6 @@ use crate::findings::Finding;
 use crate::render::documents;
 use crate::report::{LoadedModule, Options};
 use crate::whatif::Edit;
-
-/// Whether and how the compiler is asked.
-#[derive(Debug, Args, Clone)]
-pub struct MeasureArgs {
-    /// Make the changes in the dump's unoptimised module and compile it: a measured figure
-    #[arg(long)]
-    pub compile: bool,
-    /// With --compile: chip and shape, v6e:2x2, or the chip alone [default: the dump's]
-    #[arg(long, value_name = "TOPOLOGY", requires = "compile")]
-    pub topology: Option<String>,
-    /// With --compile: a compiler flag and its value
-    #[arg(long, value_name = "NAME=VALUE", requires = "compile")]
-    pub flag: Vec<String>,
-    /// With --compile: folder to keep the compiler's whole dump in
-    #[arg(long, value_name = "DIR", requires = "compile")]
-    pub keep_dump: Option<PathBuf>,
-    /// The compiler.
-    #[command(flatten)]
-    pub compiler: CompilerArgs,
-}
 
 pub(crate) fn whatif(
     args: &WhatIfArgs,

@@ -1,9 +1,9 @@
 //! `--donate`: entries in the alias table, argument by argument, as a framework would pair them.
 
 use super::arguments::{pairs, parameters, returned};
+use super::context::{nothing, Context};
 use super::module::Editable;
 use super::record::Record;
-use super::{nothing, Context};
 use crate::compiler::wire_out::Message;
 use crate::error::Result;
 use crate::hlo::decode::schema::{hlo_buffer_donor, hlo_input_output_alias, hlo_module};

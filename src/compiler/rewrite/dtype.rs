@@ -2,9 +2,10 @@
 //! step returns in their place is converted back.
 
 use super::arguments::{parameters, returned};
+use super::context::{nothing, Context};
 use super::module::Editable;
 use super::record::Record;
-use super::{nothing, shape, Context};
+use super::shape;
 use crate::error::Result;
 use crate::hlo::decode::schema::{hlo_instruction, shape as shape_field};
 use crate::hlo::ElementType;

@@ -2,10 +2,11 @@
 //! are used.
 
 use super::arguments::{parameters, returned};
+use super::context::{nothing, Context};
 use super::module::{with_attribute, Editable};
 use super::record::Record;
+use super::shape;
 use super::shard::custom_call;
-use super::{nothing, shape, Context};
 use crate::error::Result;
 use crate::hlo::decode::schema::{hlo_instruction, hlo_module, program_shape};
 

@@ -2,9 +2,10 @@
 //! needed.
 
 use super::arguments::outputs;
+use super::context::{nothing, Context};
 use super::module::Editable;
 use super::record::Record;
-use super::{nothing, shape, Context};
+use super::shape;
 use crate::error::Result;
 use crate::hlo::decode::schema::{
     hlo_input_output_alias, hlo_instruction, hlo_module, op_sharding,

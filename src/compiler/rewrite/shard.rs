@@ -3,10 +3,11 @@
 //! has a mesh of its own, else as HLO's.
 
 use super::arguments::{parameters_of, returned};
+use super::context::{nothing, Context};
 use super::module::{Computation, Editable};
 use super::record::Record;
+use super::shape;
 use super::split::{New, Split};
-use super::{nothing, shape, Context};
 use crate::error::Result;
 use crate::hlo::decode::schema::{hlo_instruction, op_sharding};
 use crate::hlo::Mesh;

@@ -1,8 +1,8 @@
 //! A sharding in both notations, Shardy's attributes and HLO's tiles, and how one is split further.
 
+use super::context::Choice;
 use super::module::{attribute, with_attribute};
 use super::record::Record;
-use super::Choice;
 use crate::compiler::wire_out::Message;
 use crate::error::{Error, Result};
 use crate::hlo::decode::schema::{hlo_instruction, op_sharding};
