@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout)]
 
 use xpeak::hlo::{decode_program, HloContainer};
+use xpeak::render::{documents, render_markdown};
 use xpeak::whatif::{plan, whatif, Edit, PlanOptions, WhatIfOptions};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -20,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let plan = plan(&program, &options)?;
             match json {
                 Some(_) => println!("{}", serde_json::to_string_pretty(&plan)?),
-                None => print!("{}", xpeak::render::whatif_text::plan(&plan)),
+                None => print!("{}", render_markdown(&documents::plan(&plan))),
             }
             return Ok(());
         }
@@ -29,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (result, _) = whatif(&program, &options)?;
     match json {
         Some(_) => println!("{}", serde_json::to_string_pretty(&result)?),
-        None => print!("{}", xpeak::render::whatif_text::whatif(&result)),
+        None => print!("{}", render_markdown(&documents::whatif(&result))),
     }
     Ok(())
 }

@@ -50,7 +50,8 @@
 //! }
 //!
 //! // Any of it as text, or as JSON: the data types are serialisable.
-//! print!("{}", xpeak::render::whatif_text::plan(&plan));
+//! use xpeak::render::{documents, render_markdown};
+//! print!("{}", render_markdown(&documents::plan(&plan)));
 //! # Ok::<(), xpeak::Error>(())
 //! ```
 //!
@@ -59,7 +60,7 @@
 //! ```
 //! let log = "RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. \
 //!            Used 28.68G of 15.75G hbm. Exceeded hbm capacity by 12.93G.";
-//! let read = xpeak::oom::triage_str(log);
+//! let read = xpeak::oom::read_str(log);
 //! assert_eq!(read.reports[0].limit_bytes, xpeak::units::parse_size("15.75G"));
 //! ```
 //!

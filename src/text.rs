@@ -1,6 +1,7 @@
-//! Numbers in names: layers and copies differ by them, and fold together without.
+//! Numbers in names: layers and copies differ by them, and fold together without. Shapes in brief.
 //!
-//! In: names of scopes, operations and arguments. Out: the same with `*` for numbers.
+//! In: names of scopes, operations and arguments, shapes. Out: names with `*` for numbers, shapes
+//! without layouts.
 
 /// Letters that make a word, whose number at its end counts repeats.
 const WORD: usize = 4;
@@ -69,6 +70,21 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
         rest = tail;
         Some(piece)
     })
+}
+
+/// A shape without layouts: `f32[8,128]{1,0:T(8,128)}` → `f32[8,128]`.
+pub fn without_layout(shape: &str) -> String {
+    let mut out = String::with_capacity(shape.len());
+    let mut depth = 0usize;
+    for c in shape.chars() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            c if depth == 0 => out.push(c),
+            _ => {}
+        }
+    }
+    out
 }
 
 fn is_number(s: &str) -> bool {

@@ -23,6 +23,12 @@ pub fn bytes(bytes: u64) -> String {
     format!("{value:.digits$} {}", UNITS[unit])
 }
 
+/// `after` less `before` with its sign, as [`delta`].
+pub fn change(before: u64, after: u64) -> String {
+    let change = i128::from(after) - i128::from(before);
+    delta(change.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64)
+}
+
 /// A difference in bytes with its sign: `-1.51 GiB`, `+96.0 MiB`, `0 B`.
 pub fn delta(bytes_delta: i64) -> String {
     match bytes_delta.signum() {

@@ -199,6 +199,16 @@ fn every_format_is_as_kept() {
 #[test]
 fn triage_is_as_kept() {
     let mut wrong = Vec::new();
+    let topics = [
+        vec!["explain"],
+        vec!["explain", "padding"],
+        vec!["explain", "xla_memory_scheduler"],
+    ];
+    compare(
+        &kept("oom_text", "explain.txt"),
+        &transcript(&topics),
+        &mut wrong,
+    );
     let mut seen = 0;
     let folder = common::samples().join("oom_text");
     for entry in std::fs::read_dir(&folder).unwrap() {
@@ -302,6 +312,16 @@ fn no_json_writes_a_key_twice() {
             panic!("{args:?}: {e}");
         }
     }
+}
+
+/// The catalogue's page is what the catalogue says.
+#[test]
+fn the_page_of_advice_is_current() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/advice.md");
+    let page = xpeak::render::render_markdown(&xpeak::render::documents::catalogue());
+    let mut wrong = Vec::new();
+    compare(&path, &page, &mut wrong);
+    assert_as_kept(&wrong);
 }
 
 /// The table of kinds in `docs/findings.md` is what the kinds say of themselves.

@@ -75,8 +75,10 @@ proptest! {
     fn any_text_is_survived(text in fragment()) {
         let report = read_str(&text);
         let report = triage(report);
-        xpeak::render::triage_text::render(&report);
-        xpeak::render::triage_markdown::render(&report);
+        let document = xpeak::render::documents::triage(&report, None);
+        xpeak::render::render_terminal(&document, 80, Default::default());
+        xpeak::render::render_markdown(&document);
+        xpeak::render::render_html(&document);
         prop_assert!(serde_json::to_string(&report).is_ok());
     }
 

@@ -250,7 +250,8 @@ fn repeated_words_do_not_crawl() {
 fn screens_fit() {
     for (path, text, _) in samples() {
         let report = triage(read_str(&text));
-        let screen = xpeak::render::triage_text::render(&report);
+        let document = xpeak::render::documents::triage(&report, None);
+        let screen = xpeak::render::render_terminal(&document, 80, Default::default());
         let columns = screen.lines().map(|l| l.chars().count()).max().unwrap_or(0);
         assert!(columns <= 80, "{}: {columns} columns", path.display());
         assert!(
@@ -258,7 +259,7 @@ fn screens_fit() {
             "{}:\n{screen}",
             path.display()
         );
-        let page = xpeak::render::triage_markdown::render(&report);
+        let page = xpeak::render::render_markdown(&document);
         assert!(page.ends_with('\n'));
         if std::env::var_os("SHOW").is_some() {
             println!("===== {}\n{screen}", path.display());

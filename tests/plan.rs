@@ -176,7 +176,8 @@ fn donation_stays_before_anything_that_costs() {
     let pinned = p.steps.iter().find(|s| s.saving_bytes == 0).unwrap();
     assert!(pinned.edit.starts_with("--checkpoint"));
     assert!(pinned.reason.as_ref().unwrap().contains("on its own"));
-    let text = xpeak::render::whatif_text::plan(&p);
+    let text =
+        xpeak::render::render_terminal(&xpeak::render::documents::plan(&p), 80, Default::default());
     assert!(text.contains("Why: the compiler computes"), "{text}");
     let bytes = common::read("mlp_oom_v5e");
     let program = decode_program(&bytes, HloContainer::Proto).unwrap();

@@ -197,12 +197,12 @@ fn every_outcome_is_consistent() {
                 let total = |b: &xpeak::whatif::LargeBuffer| b.count * b.size_bytes;
                 assert!(total(&pair[0]) >= total(&pair[1]), "{name} {line}");
             }
-            let text = xpeak::render::whatif_text::whatif(&w);
-            assert!(
-                text.lines()
-                    .all(|l| l.chars().count() <= 80 || l.starts_with("  --")),
-                "{text}"
+            let text = xpeak::render::render_terminal(
+                &xpeak::render::documents::whatif(&w),
+                80,
+                Default::default(),
             );
+            assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
         }
     }
 }

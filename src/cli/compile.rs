@@ -1,75 +1,23 @@
 //! `xpeak compile`.
 
-use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Args;
-
-use super::args::{size, InputArgs, TriageFormat};
+use super::args::{size, CompileArgs, CompilerArgs};
 use super::{output, sink};
 use crate::compiler::{
     compile_all, find_compiler, Cache, CompileError, CompileReport, CompileResult, Compiled,
     FlagSetting, FlagValue, Prepared, Request, Settings, Totals,
 };
 use crate::error::{Error, Result};
-use crate::hlo::MemorySpace;
+use crate::render::documents;
 use crate::report::{load, Detail, Loaded, LoadedModule, Options};
 use crate::source::Sources;
-use crate::units;
 
 /// Exit code of a program that Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
-
-/// Which compiler, and within what.
-#[derive(Debug, Args, Clone)]
-pub struct CompilerArgs {
-    /// The compiler: libtpu.so, or a Python environment that has it
-    /// [default: XPEAK_COMPILER, else the active Python environment's]
-    #[arg(long, value_name = "PATH")]
-    pub compiler: Option<PathBuf>,
-    /// Compile again what was compiled before
-    #[arg(long)]
-    pub no_cache: bool,
-    /// Seconds that one compile may take
-    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..))]
-    pub timeout: u64,
-    /// Memory of this machine that one compile may take [default: nine tenths of what is free]
-    #[arg(long, value_name = "SIZE")]
-    pub memory: Option<String>,
-    /// Compiles at once [default: by processors and memory]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    pub jobs: Option<u16>,
-}
-
-/// Arguments of `compile`.
-#[derive(Debug, Args, Clone)]
-pub struct CompileArgs {
-    /// What to read.
-    #[command(flatten)]
-    pub input: InputArgs,
-    /// The compiler.
-    #[command(flatten)]
-    pub compiler: CompilerArgs,
-    /// Chip and shape, v6e:2x2, or the chip alone [default: the dump's]
-    #[arg(long, value_name = "TOPOLOGY")]
-    pub topology: Option<String>,
-    /// A compiler flag and its value, as often as wanted
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub flag: Vec<String>,
-    /// Folder to keep the compiler's whole dump in
-    #[arg(long, value_name = "DIR")]
-    pub keep_dump: Option<PathBuf>,
-    /// json for a machine
-    #[arg(long, value_enum)]
-    pub format: Option<TriageFormat>,
-    /// No warnings and no progress on standard error
-    #[arg(long, short)]
-    pub quiet: bool,
-}
 
 /// A flag as `--flag` takes it.
 pub(crate) fn flag(text: &str) -> Result<(String, FlagValue)> {
@@ -90,7 +38,7 @@ pub(crate) fn run(args: CompileArgs) -> Result<u8> {
     options.detail = Detail::FirstModule;
     let sources = Sources::open(&args.input.paths)?;
     let loaded = load(&sources, &options)?;
-    sink::warn(&loaded.diagnostics, args.quiet);
+    sink::warn(&loaded.diagnostics, args.answer.quiet);
     let module = module(&loaded)?;
     let prepared = Prepared::new(module)?;
     let topology = prepared.topology(args.topology.as_deref())?;
@@ -98,18 +46,23 @@ pub(crate) fn run(args: CompileArgs) -> Result<u8> {
     let mut settings = args.compiler.settings(&cancel)?;
     settings.keep_dump = args.keep_dump.clone();
     let requests = [prepared.request(&topology, &flags)];
-    let compiled = match ask(&requests, &settings, args.quiet, |_| topology.clone()).pop() {
+    let compiled = match ask(&requests, &settings, args.answer.quiet, |_| {
+        topology.clone()
+    })
+    .pop()
+    {
         Some(Err(CompileError::Interrupted)) | None => return Ok(interrupted()),
         Some(answer) => answer?,
     };
     let set = args.flag.iter().filter_map(|f| f.split_once('='));
     let set = set.map(|(n, v)| FlagSetting::new(n, v)).collect();
     let report = report(module, &prepared, &options, &compiled, set)?;
-    let text = match args.format {
-        Some(TriageFormat::Json) => output::json(&report)?,
-        _ => text(&report),
-    };
-    sink::print(text.as_bytes())?;
+    output::answer(
+        &args.answer,
+        || output::json(&report),
+        || documents::compile(&report),
+        || documents::compile_figures(&report),
+    )?;
     Ok(0)
 }
 
@@ -211,53 +164,4 @@ fn report(
         result,
         flags,
     ))
-}
-
-fn text(r: &CompileReport) -> String {
-    let mut out = String::new();
-    let result = &r.result;
-    let name = MemorySpace(r.space.color).name();
-    let _ = writeln!(
-        out,
-        "{} compiled for {} ({}) in {:.1} s{}",
-        r.module,
-        result.topology,
-        result.compiler,
-        result.seconds,
-        if result.cached { ", before; kept" } else { "" }
-    );
-    let total = units::bytes(result.after.allocated_bytes);
-    let limit = result.limit_bytes.map(units::bytes);
-    let _ = match (result.fits, limit) {
-        (true, Some(limit)) => writeln!(out, "  fits: {total} of {limit} {name}"),
-        (true, None) => writeln!(out, "  fits: {total} of {name}"),
-        (false, Some(limit)) => {
-            writeln!(out, "  does not fit: {total}, and {limit} {name} is there")
-        }
-        (false, None) => writeln!(out, "  does not fit: {total} of {name}"),
-    };
-    let _ = writeln!(out, "  peak {}", units::bytes(result.after.peak_bytes));
-    if let Some(before) = &r.before {
-        let was = units::bytes(before.allocated_bytes);
-        let _ = match r.difference_bytes {
-            Some(0) => writeln!(out, "  the dump's total is the same, to the byte"),
-            Some(d) if d < 0 => {
-                writeln!(
-                    out,
-                    "  the dump: {was}, {} more",
-                    units::bytes(d.unsigned_abs())
-                )
-            }
-            Some(d) => writeln!(
-                out,
-                "  the dump: {was}, {} less",
-                units::bytes(d.unsigned_abs())
-            ),
-            None => writeln!(out, "  the dump: {was}"),
-        };
-    }
-    for note in &r.notes {
-        let _ = writeln!(out, "  note: {note}");
-    }
-    out
 }

@@ -1,68 +1,19 @@
 //! `xpeak fits` and `xpeak flags`: one program compiled in several ways.
 
-use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use clap::Args;
-
-use super::args::{InputArgs, TriageFormat};
-use super::compile::{ask, interrupted, module, on_interrupt, CompilerArgs};
+use super::args::{FitsArgs, FlagsArgs, InputArgs};
+use super::compile::{ask, interrupted, module, on_interrupt};
 use super::{output, sink};
 use crate::compiler::{
-    trials, CompileError, CompileResult, Effect, FitsReport, FitsRow, FlagRow, FlagsReport,
-    Prepared,
+    trials, CompileError, CompileResult, FitsReport, FitsRow, FlagRow, FlagsReport, Prepared,
 };
 use crate::error::Result;
 use crate::hlo::MemorySpace;
+use crate::render::documents;
 use crate::report::{load, Detail};
 use crate::source::Sources;
-use crate::units;
 use crate::whatif::SpaceName;
-
-/// Arguments of `fits`.
-#[derive(Debug, Args, Clone)]
-pub struct FitsArgs {
-    /// What to read.
-    #[command(flatten)]
-    pub input: InputArgs,
-    /// Chips and shapes to compile for
-    #[arg(
-        long,
-        value_name = "TOPOLOGY,...",
-        required = true,
-        value_delimiter = ','
-    )]
-    pub on: Vec<String>,
-    /// The compiler.
-    #[command(flatten)]
-    pub compiler: CompilerArgs,
-    /// json for a machine
-    #[arg(long, value_enum)]
-    pub format: Option<TriageFormat>,
-    /// No warnings and no progress on standard error
-    #[arg(long, short)]
-    pub quiet: bool,
-}
-
-/// Arguments of `flags`.
-#[derive(Debug, Args, Clone)]
-pub struct FlagsArgs {
-    /// What to read.
-    #[command(flatten)]
-    pub input: InputArgs,
-    /// The compiler.
-    #[command(flatten)]
-    pub compiler: CompilerArgs,
-    /// Chip and shape, v6e:2x2, or the chip alone [default: the dump's]
-    #[arg(long, value_name = "TOPOLOGY")]
-    pub topology: Option<String>,
-    /// json for a machine
-    #[arg(long, value_enum)]
-    pub format: Option<TriageFormat>,
-    /// No warnings and no progress on standard error
-    #[arg(long, short)]
-    pub quiet: bool,
-}
 
 /// What both read.
 fn prepared(input: &InputArgs, quiet: bool) -> Result<(Prepared, MemorySpace)> {
@@ -76,7 +27,7 @@ fn prepared(input: &InputArgs, quiet: bool) -> Result<(Prepared, MemorySpace)> {
 }
 
 pub(crate) fn fits(args: FitsArgs) -> Result<u8> {
-    let (prepared, space) = prepared(&args.input, args.quiet)?;
+    let (prepared, space) = prepared(&args.input, args.answer.quiet)?;
     let asked = args.on.iter().map(|t| t.trim()).filter(|t| !t.is_empty());
     let topologies: Vec<String> = asked
         .map(|t| prepared.topology(Some(t)))
@@ -89,11 +40,12 @@ pub(crate) fn fits(args: FitsArgs) -> Result<u8> {
         .collect();
     let mut rows = Vec::new();
     let mut last = None;
-    for (topology, answer) in topologies
-        .iter()
-        .zip(ask(&requests, &settings, args.quiet, |i| {
-            topologies.get(i).cloned().unwrap_or_default()
-        }))
+    for (topology, answer) in
+        topologies
+            .iter()
+            .zip(ask(&requests, &settings, args.answer.quiet, |i| {
+                topologies.get(i).cloned().unwrap_or_default()
+            }))
     {
         let row = match answer {
             Err(CompileError::Interrupted) => return Ok(interrupted()),
@@ -116,21 +68,22 @@ pub(crate) fn fits(args: FitsArgs) -> Result<u8> {
         prepared.device_count(),
         rows,
     );
-    let text = match args.format {
-        Some(TriageFormat::Json) => output::json(&report)?,
-        _ => fits_text(&report),
-    };
-    sink::print(text.as_bytes())?;
+    output::answer(
+        &args.answer,
+        || output::json(&report),
+        || documents::fits(&report),
+        || documents::fits_table(&report),
+    )?;
     Ok(if report.any_fits() { 0 } else { 1 })
 }
 
 pub(crate) fn flags(args: FlagsArgs) -> Result<u8> {
-    let (prepared, space) = prepared(&args.input, args.quiet)?;
+    let (prepared, space) = prepared(&args.input, args.answer.quiet)?;
     let topology = prepared.topology(args.topology.as_deref())?;
     let cancel = on_interrupt()?;
     let settings = args.compiler.settings(&cancel)?;
     let base = [prepared.request(&topology, &[])];
-    let base = match ask(&base, &settings, args.quiet, |_| {
+    let base = match ask(&base, &settings, args.answer.quiet, |_| {
         "without a flag".to_owned()
     })
     .pop()
@@ -146,7 +99,7 @@ pub(crate) fn flags(args: FlagsArgs) -> Result<u8> {
     let mut rows = Vec::new();
     for (trial, answer) in trials
         .iter()
-        .zip(ask(&requests, &settings, args.quiet, |i| {
+        .zip(ask(&requests, &settings, args.answer.quiet, |i| {
             trials.get(i).map(|t| t.name.to_owned()).unwrap_or_default()
         }))
     {
@@ -158,11 +111,12 @@ pub(crate) fn flags(args: FlagsArgs) -> Result<u8> {
         rows.push(FlagRow::new(trial, &base, answer));
     }
     let report = FlagsReport::new(&prepared.source.name, named(space), base, rows);
-    let text = match args.format {
-        Some(TriageFormat::Json) => output::json(&report)?,
-        _ => flags_text(&report),
-    };
-    sink::print(text.as_bytes())?;
+    output::answer(
+        &args.answer,
+        || output::json(&report),
+        || documents::flags(&report),
+        || documents::flags_table(&report),
+    )?;
     Ok(0)
 }
 
@@ -171,62 +125,4 @@ fn named(space: MemorySpace) -> SpaceName {
         color: space.0,
         name: space.name(),
     }
-}
-
-fn fits_text(r: &FitsReport) -> String {
-    let mut out = format!("{}, for {} devices\n", r.module, r.device_count);
-    for row in &r.rows {
-        let _ = match (&row.result, &row.error) {
-            (Some(c), _) => writeln!(
-                out,
-                "  {:<14} {:>12} of {:>12}  {}",
-                row.topology,
-                units::bytes(c.after.allocated_bytes),
-                c.limit_bytes.map_or("?".to_owned(), units::bytes),
-                if c.fits { "fits" } else { "does not fit" },
-            ),
-            (None, e) => writeln!(
-                out,
-                "  {:<14} {}",
-                row.topology,
-                e.as_deref().unwrap_or("?")
-            ),
-        };
-    }
-    out
-}
-
-fn flags_text(r: &FlagsReport) -> String {
-    let mut out = format!(
-        "{} for {} ({}): {} without a flag, {:.1} s\n",
-        r.module,
-        r.base.topology,
-        r.base.compiler,
-        units::bytes(r.base.after.allocated_bytes),
-        r.base.seconds
-    );
-    for row in &r.flags {
-        let setting = format!("{}={}", row.setting.name, row.setting.value);
-        let says = match row.effect {
-            Effect::Saves => "saves",
-            Effect::NoChange => "no change",
-            Effect::Harms => "takes more",
-            Effect::Refused => "not taken",
-            _ => "fails",
-        };
-        let _ = match (&row.result, &row.error) {
-            (Some(c), _) => writeln!(
-                out,
-                "  {:>12} {:<10} {setting}  ({:.1} s)",
-                units::bytes(c.after.allocated_bytes),
-                says,
-                c.seconds
-            ),
-            (None, e) => {
-                let why = e.as_deref().unwrap_or_default();
-                writeln!(out, "  {:>12} {says:<10} {setting}: {why}", "-")
-            }
-        };
-    }
-    out
 }

@@ -1,41 +1,16 @@
 //! `xpeak whatif --compile`: the compiler asked instead of simulated.
 
-use std::fmt::Write as _;
-use std::path::PathBuf;
-
-use clap::Args;
-
-use super::args::{TriageFormat, WhatIfArgs};
-use super::compile::{ask, flag, interrupted, on_interrupt, CompilerArgs};
-use super::{output, sink};
+use super::args::WhatIfArgs;
+use super::compile::{ask, flag, interrupted, on_interrupt};
+use super::output;
 use crate::compiler::{
-    is_comparable, program_of, rewritten, CompileError, DoneEdit, MeasuredWhatIf, Prepared,
+    best, is_comparable, program_of, rewritten, CompileError, DoneEdit, MeasuredWhatIf, Prepared,
 };
 use crate::error::Result;
 use crate::findings::Finding;
+use crate::render::documents;
 use crate::report::{LoadedModule, Options};
-use crate::units;
 use crate::whatif::Edit;
-
-/// Whether and how the compiler is asked.
-#[derive(Debug, Args, Clone)]
-pub struct MeasureArgs {
-    /// Make the changes in the dump's unoptimised module and compile it: a measured figure
-    #[arg(long)]
-    pub compile: bool,
-    /// With --compile: chip and shape, v6e:2x2, or the chip alone [default: the dump's]
-    #[arg(long, value_name = "TOPOLOGY", requires = "compile")]
-    pub topology: Option<String>,
-    /// With --compile: a compiler flag and its value
-    #[arg(long, value_name = "NAME=VALUE", requires = "compile")]
-    pub flag: Vec<String>,
-    /// With --compile: folder to keep the compiler's whole dump in
-    #[arg(long, value_name = "DIR", requires = "compile")]
-    pub keep_dump: Option<PathBuf>,
-    /// The compiler.
-    #[command(flatten)]
-    pub compiler: CompilerArgs,
-}
 
 pub(crate) fn whatif(
     args: &WhatIfArgs,
@@ -56,24 +31,46 @@ pub(crate) fn whatif(
     let cancel = on_interrupt()?;
     let mut settings = measure.compiler.settings(&cancel)?;
     settings.keep_dump = measure.keep_dump.clone();
-    let requests = [changed.request(&prepared, &topology, &flags)];
-    let compiled = match ask(&requests, &settings, args.quiet, |_| topology.clone()).pop() {
-        Some(Err(CompileError::Interrupted)) | None => return Ok(interrupted()),
-        Some(answer) => answer?,
+    let requests: Vec<_> = changed
+        .iter()
+        .map(|c| c.request(&prepared, &topology, &flags))
+        .collect();
+    let answers = ask(&requests, &settings, args.answer.quiet, |_| {
+        topology.clone()
+    });
+    let (chosen, compiled) = match best(answers, options.space)? {
+        Err(CompileError::Interrupted) => return Ok(interrupted()),
+        answer => answer?,
     };
     let again = match is_comparable(&prepared, &compiled) {
         true => None,
         false => {
             settings.keep_dump = None;
             let requests = [prepared.request(&topology, &[])];
-            match ask(&requests, &settings, args.quiet, |_| "unchanged".to_owned()).pop() {
+            match ask(&requests, &settings, args.answer.quiet, |_| {
+                "unchanged".to_owned()
+            })
+            .pop()
+            {
                 Some(Err(CompileError::Interrupted)) | None => return Ok(interrupted()),
                 Some(answer) => Some(answer?),
             }
         }
     };
     let base = again.as_ref().map(program_of).transpose()?;
-    let done = edits.iter().zip(&changed.notes);
+    let ways = changed.len();
+    let changed = &changed[chosen];
+    let mut notes = changed.notes.clone();
+    if let (Some(choice), true) = (&changed.choice, ways > 1) {
+        let last = notes
+            .iter_mut()
+            .zip(edits)
+            .filter(|(_, e)| e.kind().name == "shard");
+        last.for_each(|(n, _)| {
+            n.push_str(&format!("; {choice}: the best of {ways} ways compiled"))
+        });
+    }
+    let done = edits.iter().zip(&notes);
     let result = MeasuredWhatIf::new(
         &prepared,
         options.space,
@@ -82,41 +79,11 @@ pub(crate) fn whatif(
         &compiled,
         measure.keep_dump.as_ref().map(|d| d.display().to_string()),
     )?;
-    let text = match args.format {
-        Some(TriageFormat::Json) => output::json(&result)?,
-        _ => text(&result),
-    };
-    sink::print(text.as_bytes())?;
+    output::answer(
+        &args.answer,
+        || output::json(&result),
+        || documents::measured(&result),
+        || documents::figures(&result.before, &result.after),
+    )?;
     Ok(0)
-}
-
-fn text(r: &MeasuredWhatIf) -> String {
-    let (before, after) = (r.before.allocated_bytes, r.after.allocated_bytes);
-    let mut out = format!(
-        "{}: {} -> {}, measured ({}, {}, {:.1} s)\n",
-        r.module,
-        units::bytes(before),
-        units::bytes(after),
-        r.measured.compiler,
-        r.measured.topology,
-        r.measured.seconds
-    );
-    for e in &r.edits {
-        let _ = writeln!(out, "  {}: {}", e.edit, e.note);
-    }
-    let saved = before.abs_diff(after);
-    let verb = if after > before { "costs" } else { "saves" };
-    let _ = writeln!(
-        out,
-        "  {verb} {}; {}",
-        units::bytes(saved),
-        match &r.message {
-            None => "it fits",
-            Some(_) => "it does not fit",
-        }
-    );
-    for caveat in &r.caveats {
-        let _ = writeln!(out, "  note: {caveat}");
-    }
-    out
 }

@@ -6,6 +6,7 @@ mod args;
 mod compile;
 mod compile_many;
 mod compile_whatif;
+mod edit_args;
 mod output;
 #[cfg(feature = "charts")]
 mod pictures;

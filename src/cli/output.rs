@@ -1,16 +1,35 @@
-//! The `report` command: which files, in which formats; and the listing of `ls`.
+//! How answers are printed, and the `report` command: which files, in which formats.
 
 use std::path::Path;
 
-use super::args::{Format, ReportArgs};
+use super::args::{terminal_width, AnswerArgs, Format, ReportArgs};
 use super::sink;
 use super::sink::{warn, Target};
 use crate::error::{Error, Result};
-use crate::render::terminal::{wrap, Style};
-use crate::render::{clean, elide, render_csv, render_html, render_markdown, MarkdownOptions};
-use crate::report::{load, Inventory, Loaded, Options, Report};
+use crate::render::documents::{self, Audience, ReportDocument};
+use crate::render::{render_csv, render_html, render_markdown, render_terminal, Style};
+use crate::render::{Block, Document, Table};
+use crate::report::{load, Loaded, Options, Report};
 use crate::source::Sources;
-use crate::units;
+
+/// Prints an answer in the format asked for.
+pub(crate) fn answer(
+    args: &AnswerArgs,
+    json: impl FnOnce() -> Result<String>,
+    document: impl FnOnce() -> Document,
+    table: impl FnOnce() -> Table,
+) -> Result<()> {
+    let bytes = match args.format {
+        Format::Json => json()?.into_bytes(),
+        Format::Csv => render_csv(&table()),
+        Format::Md => render_markdown(&document()).into_bytes(),
+        Format::Html => render_html(&document()).into_bytes(),
+        Format::Text => {
+            render_terminal(&document(), terminal_width(), args.color.style()).into_bytes()
+        }
+    };
+    sink::print(&bytes)
+}
 
 pub(crate) fn report(args: ReportArgs) -> Result<u8> {
     let mut options = args.input.options()?;
@@ -57,27 +76,36 @@ fn render(
     format: Format,
     pictures: &[(String, String)],
 ) -> Result<Vec<u8>> {
-    let color = options.space.0;
-    Ok(match format {
-        Format::Json => json(report)?.into_bytes(),
-        Format::Csv => render_csv(report),
-        Format::Md => render_markdown(
+    let document = |pictures: Vec<Block>| {
+        documents::report(
             report,
-            &MarkdownOptions {
+            &ReportDocument {
+                audience: Audience::Ticket,
                 top: args.print.top,
-                color,
+                color: options.space.0,
+                timeline: Vec::new(),
+                pictures,
                 command: command_line(args),
-                pictures: pictures.to_vec(),
             },
         )
-        .into_bytes(),
-        Format::Html => render_html(
-            report,
-            color,
-            args.print.top,
-            &svgs(loaded, options, report)?,
-        )
-        .into_bytes(),
+    };
+    let files = || {
+        let block = |(file, caption): &(String, String)| Block::Picture {
+            file: file.clone(),
+            caption: caption.clone(),
+        };
+        pictures.iter().map(block).collect()
+    };
+    Ok(match format {
+        Format::Json => json(report)?.into_bytes(),
+        Format::Csv => render_csv(&documents::buffers(report)),
+        Format::Md => render_markdown(&document(files())).into_bytes(),
+        Format::Text => render_terminal(&document(Vec::new()), 80, Style::default()).into_bytes(),
+        Format::Html => {
+            let drawn = svgs(loaded, options, report)?.into_iter();
+            let drawings = drawn.map(|(caption, svg)| Block::Drawing { svg, caption });
+            render_html(&document(drawings.collect())).into_bytes()
+        }
     })
 }
 
@@ -168,75 +196,4 @@ fn pictures(
 #[cfg(not(feature = "charts"))]
 fn svgs(_: &Loaded<'_>, _: &Options, _: &Report) -> Result<Vec<(String, String)>> {
     Ok(Vec::new())
-}
-
-/// The listing of `ls`.
-pub(crate) fn ls_text(found: &Inventory, width: usize, style: Style) -> String {
-    let mut out = String::new();
-    let mut silent = 0usize;
-    for f in &found.files {
-        // A dump folder holds many small files that say nothing about memory.
-        let dull = f.modules.is_empty()
-            && f.answers.is_empty()
-            && f.cannot
-                .iter()
-                .all(|c| c.starts_with("a part of a dump") || c.starts_with("not a"));
-        if dull && found.files.len() > 1 {
-            silent += 1;
-            continue;
-        }
-        out.push_str(&style.bold(&clean(&f.path)));
-        out.push('\n');
-        let mut facts = vec![f.kind.to_owned(), units::bytes(f.size_bytes)];
-        facts.extend(f.run.as_ref().map(|r| format!("run {}", clean(r))));
-        facts.extend(f.host.as_ref().map(|h| format!("host {}", clean(h))));
-        facts.extend(f.devices.as_ref().map(|d| clean(d)));
-        for line in wrap(&facts.join(" · "), width.saturating_sub(2)) {
-            out.push_str(&format!("  {}\n", style.dim(&line)));
-        }
-        let mut modules: Vec<_> = f.modules.iter().collect();
-        modules.sort_by(|a, b| (b.peak_bytes, &a.name).cmp(&(a.peak_bytes, &b.name)));
-        for m in modules {
-            let peak = match (m.peak_bytes, &m.error) {
-                (_, Some(_)) => "damaged".to_owned(),
-                (Some(p), _) => format!("peak {}", units::bytes(p)),
-                (None, _) => "no assignment".to_owned(),
-            };
-            let count = format!("{} instructions", units::count(m.instruction_count as u64));
-            let name = match m.program_id {
-                Some(id) => format!("{}({id})", m.name),
-                None => m.name.clone(),
-            };
-            let room = width.saturating_sub(42).max(12);
-            out.push_str(&format!(
-                "  {peak:>16} {count:>21}  {}\n",
-                elide(&clean(&name), room)
-            ));
-            if let Some(e) = &m.error {
-                for line in wrap(&clean(e), width.saturating_sub(6)) {
-                    out.push_str(&format!("      {}\n", style.yellow(&line)));
-                }
-            }
-        }
-        for (mark, texts) in [("+", &f.answers), ("-", &f.cannot)] {
-            for text in texts {
-                for (i, line) in wrap(&clean(text), width.saturating_sub(4))
-                    .iter()
-                    .enumerate()
-                {
-                    let lead = if i == 0 { mark } else { " " };
-                    let line = format!("  {lead} {line}\n");
-                    out.push_str(&if mark == "+" {
-                        style.green(&line)
-                    } else {
-                        style.yellow(&line)
-                    });
-                }
-            }
-        }
-    }
-    if silent > 0 {
-        out.push_str(&style.dim(&format!("{silent} other files say nothing about memory\n")));
-    }
-    out
 }

@@ -1,9 +1,10 @@
 //! One short function per subcommand.
 
-use super::args::{terminal_width, Cli, Command, LsArgs, LsFormat, SummaryArgs};
+use super::args::{terminal_width, Cli, Command, LsArgs, SummaryArgs};
 use super::{output, sink};
 use crate::error::{Error, Result};
-use crate::render::terminal::{render_terminal, TerminalOptions};
+use crate::render::documents::{self, Audience, ReportDocument};
+use crate::render::render_terminal;
 use crate::report::{inventory, load, Detail};
 use crate::source::Sources;
 
@@ -35,16 +36,18 @@ fn summary(args: SummaryArgs) -> Result<u8> {
     sink::warn(&report.diagnostics, args.print.quiet);
     let first = loaded.modules.first().and_then(|m| m.analysis.as_ref());
     let timeline = first.map(|a| a.usage.timeline()).unwrap_or_default();
-    let text = render_terminal(
+    let document = documents::report(
         &report,
-        &timeline,
-        &TerminalOptions {
-            width: terminal_width(),
+        &ReportDocument {
+            audience: Audience::Screen,
             top: args.print.top,
             color: options.space.0,
-            style: args.print.color.style(),
+            timeline,
+            pictures: Vec::new(),
+            command: String::new(),
         },
     );
+    let text = render_terminal(&document, terminal_width(), args.print.color.style());
     sink::print(text.as_bytes())?;
     Ok(0)
 }
@@ -52,11 +55,12 @@ fn summary(args: SummaryArgs) -> Result<u8> {
 fn ls(args: LsArgs) -> Result<u8> {
     let sources = Sources::open(&args.paths)?;
     let found = inventory(&sources);
-    let text = match args.format {
-        Some(LsFormat::Json) => output::json(&found)?,
-        _ => output::ls_text(&found, terminal_width(), args.color.style()),
-    };
-    sink::print(text.as_bytes())?;
+    output::answer(
+        &args.answer,
+        || output::json(&found),
+        || documents::inventory(&found),
+        || documents::modules_of_files(&found),
+    )?;
     let usable = found.files.iter().any(|f| !f.answers.is_empty());
     if usable {
         Ok(0)

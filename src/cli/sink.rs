@@ -5,6 +5,7 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Diagnostic, Error, Result, Severity};
+use crate::render::clean;
 
 /// Writes the report to standard output. A closed pipe is reported as such.
 pub(crate) fn print(bytes: &[u8]) -> Result<()> {
@@ -16,7 +17,7 @@ pub(crate) fn print(bytes: &[u8]) -> Result<()> {
 
 /// One line to standard error; a closed one is nobody's concern.
 pub(crate) fn complain(line: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{line}");
+    let _ = writeln!(std::io::stderr().lock(), "{}", clean(line));
 }
 
 /// A place to write to; checked before the work starts.

@@ -6,19 +6,15 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::args::{terminal_width, TriageArgs, TriageFormat};
+use super::args::{terminal_width, ColorChoice, TriageArgs};
 use super::{output, sink};
 use crate::error::{Error, Result};
-use crate::oom::{self, Kind, OomReport, OomText};
-use crate::render::{render_joined, render_joined_markdown};
-use crate::render::{triage_markdown, triage_text};
+use crate::oom::{self, Kind, OomText};
+use crate::render::{documents, render_terminal};
 use crate::report::{load, Options};
 use crate::source::FileKind;
 use crate::source::Sources;
-use crate::triage::{
-    self, join, join_shapes, render_shapes, render_shapes_markdown, Joined, JoinedShapes, StepId,
-    TriageReport,
-};
+use crate::triage::{self, FromDump, Joined, JoinedShapes, Topic, TriageReport};
 
 /// Text files beside a dump that are larger than this are not looked into.
 const MAX_TEXT_BESIDE: usize = 64 << 20;
@@ -36,84 +32,25 @@ struct Output<'o> {
 pub(crate) fn run(args: TriageArgs) -> Result<u8> {
     let mut with = args.with.clone();
     let report = triage::triage(read(&args.file, &mut with)?);
-    let mut reports = report.reports.iter();
-    let dump = match reports.position(|t| is_compile_time(&t.report)) {
-        Some(at) if !with.is_empty() => joined(&report, at, &with, &args)?,
-        _ if with.is_empty() => Dump::None,
-        _ => {
-            let first = report.reports.first();
-            let scoped = first.is_some_and(|t| t.report.kind == Kind::TpuScopedVmem);
-            sink::complain(if scoped {
-                "note: a dump says nothing more about scoped VMEM"
-            } else {
-                "warning: the text has no compile-time failure to join with the dump"
-            });
-            Dump::None
-        }
+    let dump = match with.is_empty() {
+        true => None,
+        false => from_dump(&report, &with, &args)?,
     };
-    let text = match args.format {
-        Some(TriageFormat::Json) => as_json(&report, &dump)?,
-        Some(TriageFormat::Md) => {
-            let more = match &dump {
-                Dump::Joined(_, joined) => render_joined_markdown(joined),
-                Dump::Shapes(_, shapes) => render_shapes_markdown(shapes),
-                Dump::None => String::new(),
-            };
-            format!("{}{more}", triage_markdown::render(&beside(&report, &dump)))
-        }
-        _ => as_text(&report, &dump, &args),
-    };
-    sink::print(text.as_bytes())?;
+    let beside = dump.as_ref().map(|(at, dump)| dump.beside(&report, *at));
+    let shown = beside.as_ref().unwrap_or(&report);
+    output::answer(
+        &args.answer,
+        || as_json(&report, dump.as_ref()),
+        || documents::triage(shown, dump.as_ref().map(|d| &d.1)),
+        || documents::groups(&report),
+    )?;
     Ok(if report.reports.is_empty() { 3 } else { 0 })
 }
 
-/// What the dump adds to the report at an index.
-enum Dump {
-    None,
-    Joined(usize, Box<Joined>),
-    Shapes(usize, Box<JoinedShapes>),
-}
+/// What the dump adds, and to which report.
+type Found = (usize, FromDump);
 
-/// The text's report without what the dump says better, or with what it adds in front.
-fn beside(report: &TriageReport, dump: &Dump) -> TriageReport {
-    let mut out = report.clone();
-    match dump {
-        Dump::Joined(at, joined) => {
-            if let Some(t) = out.reports.get_mut(*at) {
-                t.advice.clear();
-                if joined.scenario.is_some() {
-                    t.report.scenario = None;
-                }
-                if joined.total.agrees && joined.same_module != Some(false) {
-                    t.report.groups.clear();
-                }
-            }
-        }
-        Dump::Shapes(at, shapes) => {
-            if let Some(r) = out.reports.get_mut(*at) {
-                // Without arguments there is nothing to donate.
-                let donate = shapes.parameter_bytes > 0;
-                r.advice.retain(|s| donate || s.id != StepId::Donation);
-                r.advice.splice(0..0, shapes.advice.iter().cloned());
-                r.advice.truncate(triage::MAX_STEPS);
-            }
-        }
-        Dump::None => {}
-    }
-    out
-}
-
-fn as_text(report: &TriageReport, dump: &Dump, args: &TriageArgs) -> String {
-    let text = triage_text::render(&beside(report, dump));
-    let (width, style) = (terminal_width(), args.color.style());
-    match dump {
-        Dump::None => text,
-        Dump::Joined(_, joined) => format!("{text}\n{}", render_joined(joined, width, style)),
-        Dump::Shapes(_, shapes) => format!("{text}\n{}", render_shapes(shapes, width, style)),
-    }
-}
-
-fn as_json(report: &TriageReport, dump: &Dump) -> Result<String> {
+fn as_json(report: &TriageReport, dump: Option<&Found>) -> Result<String> {
     let mut reports = Vec::new();
     for r in &report.reports {
         let value = serde_json::to_value(r);
@@ -123,54 +60,43 @@ fn as_json(report: &TriageReport, dump: &Dump) -> Result<String> {
         // Programs that read the JSON find one report in any case.
         reports.push(serde_json::json!({"kind": "none", "oom": false, "scenario": null}));
     }
+    let (joined, joined_shapes) = match dump {
+        Some((_, FromDump::Joined(joined))) => (Some(&**joined), None),
+        Some((_, FromDump::Shapes(shapes))) => (None, Some(&**shapes)),
+        None => (None, None),
+    };
     output::json(&Output {
         schema_version: report.schema_version,
         reports,
-        joined: match dump {
-            Dump::Joined(_, joined) => Some(joined),
-            _ => None,
-        },
-        joined_shapes: match dump {
-            Dump::Shapes(_, shapes) => Some(shapes),
-            _ => None,
-        },
+        joined,
+        joined_shapes,
     })
 }
 
-/// Whether a failure is of a program's compilation, so that a dump can say more.
-fn is_compile_time(r: &OomReport) -> bool {
-    matches!(
-        r.kind,
-        Kind::TpuCompileHbm
-            | Kind::TpuFastExit
-            | Kind::TpuSingleAllocation
-            | Kind::TpuTcSc
-            | Kind::GpuBufferAssignment
-            | Kind::GpuAllocation
-            | Kind::GpuBfc
-            | Kind::TpuProgramLoad
-    )
-}
-
-fn joined(report: &TriageReport, at: usize, with: &[PathBuf], args: &TriageArgs) -> Result<Dump> {
-    let Some(r) = report.reports.get(at).map(|t| &t.report) else {
-        return Ok(Dump::None);
+fn from_dump(report: &TriageReport, with: &[PathBuf], args: &TriageArgs) -> Result<Option<Found>> {
+    let Some(at) = triage::compile_failure(report) else {
+        let first = report.reports.first();
+        let scoped = first.is_some_and(|t| t.report.kind == Kind::TpuScopedVmem);
+        sink::complain(if scoped {
+            "note: a dump says nothing more about scoped VMEM"
+        } else {
+            "warning: the text has no compile-time failure to join with the dump"
+        });
+        return Ok(None);
     };
+    let failure = &report.reports[at].report;
     let options = Options {
-        capacity_bytes: r.limit_bytes,
+        capacity_bytes: failure.limit_bytes,
         ..Options::default()
     };
     let sources = Sources::open(with)?;
     let loaded = load(&sources, &options)?;
-    sink::warn(&loaded.diagnostics, args.quiet);
-    if let Some(found) = join(r, &loaded, &options) {
-        return Ok(Dump::Joined(at, Box::new(found)));
+    sink::warn(&loaded.diagnostics, args.answer.quiet);
+    let found = FromDump::of(failure, &loaded, &options);
+    if found.is_none() {
+        sink::complain("warning: no module of the dump has buffer assignment; nothing to join");
     }
-    if let Some(shapes) = join_shapes(r, &loaded, &options) {
-        return Ok(Dump::Shapes(at, Box::new(shapes)));
-    }
-    sink::complain("warning: no module of the dump has buffer assignment; nothing to join");
-    Ok(Dump::None)
+    Ok(found.map(|dump| (at, dump)))
 }
 
 /// Reads the text; a folder is searched for one, and then is the dump to join with.
@@ -229,14 +155,21 @@ fn text_beside(folder: &Path) -> Result<OomText> {
 }
 
 pub(crate) fn explain(topic: Option<&str>) -> Result<u8> {
+    let document = match topic {
+        None => documents::topic_list(),
+        Some(topic) => documents::explanation(&explained(topic)?),
+    };
+    let text = render_terminal(&document, terminal_width(), ColorChoice::Auto.style());
+    sink::print(text.as_bytes())?;
+    Ok(0)
+}
+
+fn explained(topic: &str) -> Result<Vec<Topic>> {
     match triage::explain(topic) {
-        Some(text) => {
-            sink::print(text.as_bytes())?;
-            Ok(0)
-        }
-        None => Err(Error::usage(
-            format!("explain {}: no such topic", topic.unwrap_or_default()),
-            match triage::suggest(topic.unwrap_or_default()).join(", ") {
+        found if !found.is_empty() => Ok(found),
+        _ => Err(Error::usage(
+            format!("explain {topic}: no such topic"),
+            match triage::suggest(topic).join(", ") {
                 near if near.is_empty() => "`xpeak explain` lists the topics".to_owned(),
                 near => format!("close to it: {near}; `xpeak explain` lists all topics"),
             },

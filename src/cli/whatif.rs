@@ -1,9 +1,9 @@
 //! `xpeak whatif` and `xpeak plan`.
 
-use super::args::{size, PlanArgs, TriageFormat, WhatIfArgs};
+use super::args::{size, PlanArgs, WhatIfArgs};
 use super::{output, sink};
 use crate::error::{Error, Result};
-use crate::render::{whatif_markdown, whatif_text};
+use crate::render::documents;
 use crate::report::{load, meshes_beside, Detail, Loaded, Options, Report};
 use crate::source::Sources;
 use crate::whatif;
@@ -25,7 +25,7 @@ pub(crate) fn whatif(args: WhatIfArgs) -> Result<u8> {
     let sources = Sources::open(&args.input.paths)?;
     let loaded = load(&sources, &options)?;
     let report = loaded.report(&options);
-    sink::warn(&report.diagnostics, args.quiet);
+    sink::warn(&report.diagnostics, args.answer.quiet);
     let capacity_bytes = report
         .device
         .hbm_capacity_bytes
@@ -47,16 +47,16 @@ pub(crate) fn whatif(args: WhatIfArgs) -> Result<u8> {
     )?;
     if let Some(target) = chart_file {
         target.write(&picture(&loaded, &options, &report, &chart)?)?;
-        if !args.quiet {
+        if !args.answer.quiet {
             sink::complain(&format!("Wrote {}", target.path().display()));
         }
     }
-    let text = match args.format {
-        Some(TriageFormat::Json) => output::json(&result)?,
-        Some(TriageFormat::Md) => whatif_markdown::whatif(&result),
-        _ => whatif_text::whatif(&result),
-    };
-    sink::print(text.as_bytes())?;
+    output::answer(
+        &args.answer,
+        || output::json(&result),
+        || documents::whatif(&result),
+        || documents::figures(&result.before, &result.after),
+    )?;
     Ok(0)
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn plan(args: PlanArgs) -> Result<u8> {
     let sources = Sources::open(&args.input.paths)?;
     let loaded = load(&sources, &options)?;
     let report = loaded.report(&options);
-    sink::warn(&report.diagnostics, args.quiet);
+    sink::warn(&report.diagnostics, args.answer.quiet);
     let Some(capacity_bytes) = report.device.hbm_capacity_bytes else {
         return Err(Error::usage(
             "plan: the device's memory is not known from this input",
@@ -88,12 +88,12 @@ pub(crate) fn plan(args: PlanArgs) -> Result<u8> {
             device_kind: report.device.kind.as_deref(),
         },
     )?;
-    let text = match args.format {
-        Some(TriageFormat::Json) => output::json(&plan)?,
-        Some(TriageFormat::Md) => whatif_markdown::plan(&plan),
-        _ => whatif_text::plan(&plan),
-    };
-    sink::print(text.as_bytes())?;
+    output::answer(
+        &args.answer,
+        || output::json(&plan),
+        || documents::plan(&plan),
+        || documents::overview(&plan.steps),
+    )?;
     Ok(0)
 }
 

@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn what_is_put_is_got_and_the_oldest_goes() {
         let dir = tempfile::tempdir().unwrap();
-        let cache = Cache::at(dir.path().join("c")).with_limit(700);
+        let cache = Cache::at(dir.path().join("c")).with_limit(400);
         assert!(cache.get("a").is_none());
         cache.put("a", &entry("one"), b"module");
         let (got, bytes) = cache.get("a").unwrap();

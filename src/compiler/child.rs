@@ -3,7 +3,6 @@
 //! In: a job's folder. Out: files in it. It ends when its parent does: standard input is a pipe
 //! that the parent holds open, and on Linux the system ends it too.
 
-use std::ffi::OsString;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -18,7 +17,7 @@ pub(crate) const COMMAND: &str = "__compile";
 /// [`compile`](super::compile()) calls this before anything else; `None` means to go on as usual.
 pub fn child_main() -> Option<ExitCode> {
     let mut args = std::env::args_os().skip(1);
-    if args.next()? != OsString::from(COMMAND) {
+    if args.next()? != *COMMAND {
         return None;
     }
     let folder = PathBuf::from(args.next()?);

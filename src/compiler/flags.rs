@@ -256,7 +256,10 @@ mod tests {
         let base = CompileResult::of_totals(totals);
         let mut tried: Vec<&str> = trials(&base).iter().map(|t| t.name).collect();
         tried.dedup();
-        let catalogue: Vec<&str> = crate::triage::FLAGS.iter().map(|f| f.name).collect();
+        let catalogue: Vec<&str> = crate::triage::catalogue::FLAGS
+            .iter()
+            .map(|f| f.name)
+            .collect();
         assert_eq!(tried, catalogue);
         let limit = trials(&base);
         let limit = limit

@@ -10,7 +10,7 @@ use super::job::Verdict;
 use super::options::FlagValue;
 use super::prepare::Prepared;
 use super::report::SCHEMA_VERSION;
-use super::rewrite::{rewrite, Context, Editable};
+use super::rewrite::{rewrite, Choice, Context, Editable};
 use crate::error::{Error, Result};
 use crate::findings::Finding;
 use crate::hlo::decode::{damaged, decode_program};
@@ -27,9 +27,13 @@ pub struct Rewritten {
     pub module: Vec<u8>,
     /// What each edit did, in the order given.
     pub notes: Vec<String>,
+    /// What was chosen where the edits leave a choice.
+    pub choice: Option<String>,
 }
 
-/// Does edits in a program's unoptimised module.
+/// Does edits in a program's unoptimised module. Where they leave a choice (along which dimension to
+/// split), every choice that makes another module, the usual one first: the compiler is asked about
+/// all, and decides.
 ///
 /// # Errors
 /// Damage; an edit that matches nothing, or that the compiler cannot be asked about.
@@ -38,22 +42,42 @@ pub fn rewritten(
     prepared: &Prepared,
     edits: &[Edit],
     findings: &[Finding],
-) -> Result<Rewritten> {
+) -> Result<Vec<Rewritten>> {
     let bytes = &prepared.source.module;
     let broken = |e| damaged(&prepared.path, bytes, &e);
     let before = decode_program(bytes, HloContainer::Module).map_err(broken)?;
-    let mut module = Editable::read(bytes).map_err(broken)?;
-    let context = Context {
-        after: &loaded.program,
-        before: &before,
-        meshes: meshes_beside(loaded),
-        findings,
+    let module = Editable::read(bytes).map_err(broken)?;
+    let splits = edits.iter().any(|e| e.kind().name == "shard");
+    let choices = if splits {
+        &Choice::ALL[..]
+    } else {
+        &Choice::ALL[..1]
     };
-    let notes = rewrite(&mut module, &context, edits)?;
-    Ok(Rewritten {
-        module: module.write(),
-        notes,
-    })
+    let mut out: Vec<Rewritten> = Vec::new();
+    for &choice in choices {
+        let context = Context {
+            after: &loaded.program,
+            before: &before,
+            meshes: meshes_beside(loaded),
+            findings,
+            choice,
+        };
+        let mut module = module.clone();
+        let notes = match rewrite(&mut module, &context, edits) {
+            Ok(notes) => notes,
+            Err(e) if out.is_empty() => return Err(e),
+            Err(_) => continue,
+        };
+        let module = module.write();
+        if out.iter().all(|o| o.module != module) {
+            out.push(Rewritten {
+                module,
+                notes,
+                choice: splits.then(|| choice.words()),
+            });
+        }
+    }
+    Ok(out)
 }
 
 impl Rewritten {
@@ -208,6 +232,38 @@ pub fn program_of(compiled: &Compiled) -> Result<Program<'_>> {
     decode_program(&compiled.hlo, HloContainer::Proto).map_err(|e| {
         let cause = format!("{}: {e}", compiled.file_name);
         Error::from(CompileError::NoDump { cause })
+    })
+}
+
+/// The best of several answers: what fits first, then the smaller total. Its place, or the first
+/// error where there is no answer.
+///
+/// # Errors
+/// Every one failed; or one was interrupted, or what was written cannot be read.
+pub fn best(
+    answers: Vec<Result<Compiled, CompileError>>,
+    space: MemorySpace,
+) -> Result<Result<(usize, Compiled), CompileError>> {
+    let mut best: Option<((bool, u64), usize, Compiled)> = None;
+    let mut failed = None;
+    for (at, answer) in answers.into_iter().enumerate() {
+        match answer {
+            Err(CompileError::Interrupted) => return Ok(Err(CompileError::Interrupted)),
+            Err(e) => failed = failed.or(Some(e)),
+            Ok(compiled) => {
+                let program = program_of(&compiled)?;
+                let totals = super::report::Totals::of(&program, space);
+                let total = totals.map_or(u64::MAX, |t| t.allocated_bytes);
+                let rank = (compiled.verdict != Verdict::Fits, total);
+                if best.as_ref().is_none_or(|b| rank < b.0) {
+                    best = Some((rank, at, compiled));
+                }
+            }
+        }
+    }
+    Ok(match (best, failed) {
+        (Some((_, at, compiled)), _) => Ok((at, compiled)),
+        (None, failed) => Err(failed.unwrap_or(CompileError::Interrupted)),
     })
 }
 

@@ -35,7 +35,7 @@ pub use find::{find_compiler, CompilerLibrary};
 pub use flags::{trials, Effect, FitsReport, FitsRow, FlagRow, FlagsReport, Trial};
 pub use job::Verdict;
 pub use measured::{
-    is_comparable, program_of, rewritten, DoneEdit, Interval, MeasuredWhatIf, Measurement,
+    best, is_comparable, program_of, rewritten, DoneEdit, Interval, MeasuredWhatIf, Measurement,
     Rewritten,
 };
 pub use options::{BuildOptions, FlagValue};

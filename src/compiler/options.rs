@@ -64,6 +64,21 @@ pub struct BuildOptions {
     pub outputs_may_spread: Vec<bool>,
     /// The same for arguments.
     pub parameters_may_spread: Vec<bool>,
+    /// Which device has which part, a serialised DeviceAssignmentProto; `None` = in order.
+    pub device_assignment: Option<Vec<u8>>,
+}
+
+/// Devices in the order of their numbers.
+fn in_order(build: &BuildOptions, d: &mut Message) {
+    d.number(1, build.replicas.into());
+    d.number(2, build.partitions.into());
+    for partition in 0..build.partitions {
+        let device =
+            |replica: u32| u64::from(replica) * u64::from(build.partitions) + u64::from(partition);
+        d.message(3, |c| {
+            c.packed(1, (0..build.replicas).map(device));
+        });
+    }
 }
 
 /// The bytes of the message.
@@ -74,16 +89,10 @@ pub(crate) fn compile_options(build: &BuildOptions, flags: &[(String, FlagValue)
         b.number(field::NUM_REPLICAS, build.replicas.into());
         b.number(field::NUM_PARTITIONS, build.partitions.into());
         b.number(field::USE_SPMD, 1);
-        b.message(field::DEVICE_ASSIGNMENT, |d| {
-            d.number(1, build.replicas.into());
-            d.number(2, build.partitions.into());
-            for partition in 0..build.partitions {
-                let device = |replica: u32| u64::from(replica * build.partitions + partition);
-                d.message(3, |c| {
-                    c.packed(1, (0..build.replicas).map(device));
-                });
-            }
-        });
+        match &build.device_assignment {
+            Some(bytes) => b.bytes(field::DEVICE_ASSIGNMENT, bytes),
+            None => b.message(field::DEVICE_ASSIGNMENT, |d| in_order(build, d)),
+        };
         let spread = build.outputs_may_spread.iter().map(|&s| u64::from(s));
         b.packed(field::OUTPUTS_MAY_SPREAD, spread);
         let spread = build.parameters_may_spread.iter().map(|&s| u64::from(s));

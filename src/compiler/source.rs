@@ -6,7 +6,7 @@
 
 use super::options::BuildOptions;
 use super::wire_out::Message;
-use crate::hlo::decode::schema::{hlo, hlo_module, hlo_snapshot};
+use crate::hlo::decode::schema::{device_assignment, hlo, hlo_module, hlo_snapshot};
 use crate::hlo::decode::wire::{bytes_of, fields, numbers, text, Value, WireResult};
 use crate::hlo::HloContainer;
 
@@ -52,15 +52,18 @@ pub fn unoptimised(
     execution_options: Option<&[u8]>,
     devices: (u32, u32),
 ) -> WireResult<Unoptimised> {
+    // A module that still names its donors, or aliases of its own, is compiled as it was. Where the
+    // dump has lost both, the optimised module tells what came of them.
+    let says = |number| bytes_of(before, number).is_some_and(|b| !b.is_empty());
+    let lost = !says(hlo_module::INPUT_OUTPUT_ALIAS) && !says(hlo_module::BUFFER_DONOR);
     let aliases = after.and_then(|m| bytes_of(m, hlo_module::INPUT_OUTPUT_ALIAS));
+    let aliases = aliases.filter(|_| lost);
     let mut out = Message::default();
     let (mut name, mut shardy) = ("", false);
     for f in fields(before) {
         let (number, value) = f.map_err(|e| e.within("hlo_module", None))?;
         match (number, value) {
-            (hlo_module::INPUT_OUTPUT_ALIAS | hlo_module::BUFFER_DONOR, _) if aliases.is_some() => {
-                continue;
-            }
+            (hlo_module::INPUT_OUTPUT_ALIAS, _) if aliases.is_some() => continue,
             (hlo_module::NAME, Value::Bytes(b)) => name = text(b),
             (hlo_module::FRONTEND_ATTRIBUTES, Value::Bytes(b)) => {
                 shardy |= contains(b, b"xla.sdy.meshes");
@@ -78,11 +81,15 @@ pub fn unoptimised(
         shardy,
         outputs_may_spread: vec![true],
         parameters_may_spread: vec![false],
+        device_assignment: None,
     };
     if let Some(options) = execution_options {
         read_execution_options(options, &mut build)
             .map_err(|e| e.within("execution_options", None))?;
     }
+    build.device_assignment = bytes_of(before, hlo_module::DEVICE_ASSIGNMENT)
+        .filter(|b| is_of(b, &build))
+        .map(<[u8]>::to_vec);
     Ok(Unoptimised {
         module: out.0,
         name: name.to_owned(),
@@ -107,6 +114,19 @@ fn read_execution_options(options: &[u8], build: &mut BuildOptions) -> WireResul
     build.outputs_may_spread = outputs;
     build.parameters_may_spread = parameters;
     Ok(())
+}
+
+/// Whether a DeviceAssignmentProto is of as many devices.
+fn is_of(bytes: &[u8], build: &BuildOptions) -> bool {
+    let number = |wanted: u32| {
+        let mut all = fields(bytes).filter_map(Result::ok);
+        all.find_map(|(n, v)| match v {
+            Value::Varint(v) if n == wanted => Some(v),
+            _ => None,
+        })
+    };
+    number(device_assignment::REPLICA_COUNT) == Some(build.replicas.into())
+        && number(device_assignment::COMPUTATION_COUNT) == Some(build.partitions.into())
 }
 
 fn count(n: u64) -> u32 {

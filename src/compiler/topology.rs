@@ -80,7 +80,7 @@ pub fn shape_for(name: &str, devices: usize) -> Option<String> {
     } else {
         1
     };
-    if devices % of_a_chip != 0 {
+    if !devices.is_multiple_of(of_a_chip) {
         return None;
     }
     let chips = devices / of_a_chip;

@@ -186,6 +186,17 @@ pub enum Safety {
 }
 
 impl Safety {
+    /// What it may change, in a word or two.
+    pub fn changes(self) -> &'static str {
+        match self {
+            Safety::Safe => "nothing",
+            Safety::ChangesSpeed => "speed",
+            Safety::ChangesNumerics => "numerics",
+            Safety::ChangesTraining => "training",
+            Safety::ChangesModel => "the model",
+        }
+    }
+
     /// In words.
     pub fn words(self) -> &'static str {
         match self {

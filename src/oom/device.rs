@@ -1,8 +1,8 @@
 //! In: a capacity in the text. Out: the chip it fits, marked as a guess.
 
 use super::report::{Certainty, DeviceGuess, Kind, OomReport};
-use super::size::human;
 use crate::chips::{gpu_with, tpu_with};
+use crate::units;
 
 /// The chip whose capacity this is; `None` when no or more than one capacity fits.
 pub(crate) fn guess(r: &OomReport) -> Option<DeviceGuess> {
@@ -17,7 +17,7 @@ pub(crate) fn guess(r: &OomReport) -> Option<DeviceGuess> {
         _ if r.in_hbm() => by_hbm(limit)?,
         _ => return None,
     };
-    let from = format!("its limit of {}", human(limit));
+    let from = format!("its limit of {}", units::bytes(limit));
     Some(DeviceGuess {
         device,
         certainty: Certainty::Guess,

@@ -39,7 +39,7 @@ use super::cursor::{named, Cursor, FAR};
 use super::found::{Found, Message};
 use super::lexer::is_bar;
 use super::report::{ChunkSize, ChunkStats, Kind, OomReport, WarningKind};
-use super::size::human;
+use crate::units;
 
 /// Starts of lines of a buffer assignment report and of the allocator's log.
 pub(crate) const LINES: &[&str] = &[
@@ -129,7 +129,7 @@ pub(crate) fn bfc(m: &Message<'_>) -> Option<Found> {
     if c.find(no_failure, 120).is_some() {
         let message = format!(
             "the allocator had no {} and went on with less",
-            human(requested)
+            units::bytes(requested)
         );
         return Some(m.warning(WarningKind::AllocatorRetry, message, Some(requested), None));
     }

@@ -13,7 +13,7 @@ use super::cursor::{lossy, Cursor};
 use super::found::{Found, Message};
 use super::report::WarningKind;
 use super::shape_text::ShapeText;
-use super::size::human;
+use crate::units;
 
 /// Rematerialisation did not get low enough.
 pub(crate) fn rematerialization(m: &Message<'_>) -> Option<Found> {
@@ -23,8 +23,8 @@ pub(crate) fn rematerialization(m: &Message<'_>) -> Option<Found> {
     let reached = c.exact()?;
     let message = format!(
         "rematerialization wanted {}, got down to {}",
-        human(limit),
-        human(reached)
+        units::bytes(limit),
+        units::bytes(reached)
     );
     let kind = WarningKind::Rematerialization;
     Some(m.warning(kind, message, Some(reached), Some(limit)))
@@ -38,8 +38,8 @@ pub(crate) fn arguments(m: &Message<'_>) -> Option<Found> {
     let limit = c.int()?;
     let message = format!(
         "inputs and outputs alone take {}, the limit is {}",
-        human(bytes),
-        human(limit)
+        units::bytes(bytes),
+        units::bytes(limit)
     );
     let kind = WarningKind::ArgumentsExceedLimit;
     Some(m.warning(kind, message, Some(bytes), Some(limit)))
@@ -62,7 +62,7 @@ pub(crate) fn donation(m: &Message<'_>) -> Option<Found> {
     let total = each
         .iter()
         .try_fold(0u64, |sum, bytes| sum.checked_add((*bytes)?));
-    let said = total.map_or_else(|| "of unknown size".to_string(), human);
+    let said = total.map_or_else(|| "of unknown size".to_string(), units::bytes);
     let count = each.len();
     let plural = if count == 1 { "buffer" } else { "buffers" };
     let message = format!("{count} donated {plural} not usable, {said}");

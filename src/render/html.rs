@@ -1,138 +1,140 @@
-//! The report as one page that loads nothing: charts inline, tables below.
+//! A document as one page that loads nothing.
 
+use super::document::{Block, Document, Mark};
+use super::escape::html as escape;
 use super::table::{Align, Cell, Table};
-use super::tables::tables;
-use crate::findings::SavingKind;
-use crate::render::terminal::shapes_table;
-use crate::report::Report;
-use crate::units;
+use super::words::{Span, Tone, Words};
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;color:#1f2328;max-width:1240px;\
 margin:2rem auto;padding:0 1rem}h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2rem}\
 table{border-collapse:collapse;width:100%}td,th{padding:.25rem .6rem;text-align:left;\
 vertical-align:top;border-bottom:1px solid #e4e7eb}td.r,th.r{text-align:right;white-space:nowrap}\
-code{font:13px ui-monospace,monospace;overflow-wrap:anywhere}.n,footer{color:#59636e}\
-svg{max-width:100%;height:auto}li{margin:.5rem 0}@media(prefers-color-scheme:dark){body{\
-background:#0d1117;color:#e6edf3}td,th{border-color:#30363d}svg{background:#fff}}";
+code{font:13px ui-monospace,monospace;overflow-wrap:anywhere}pre{overflow-x:auto}\
+.n,.quiet,footer{color:#59636e}.good{color:#1a7f37}.warning{color:#9a6700}.bad{color:#cf222e}\
+svg{max-width:100%;height:auto}li{margin:.5rem 0}li p{margin:0}meter{width:100%;min-width:6rem}\
+dt{float:left;clear:left;width:8rem;color:#59636e}dd{margin-left:8rem}\
+@media(prefers-color-scheme:dark){body{background:#0d1117;color:#e6edf3}\
+td,th{border-color:#30363d}svg{background:#fff}}";
 
-/// Renders the first module's space of colour `color`. `charts` are SVG documents with captions.
-pub fn render_html(report: &Report, color: i64, top: usize, charts: &[(String, String)]) -> String {
-    let title = report.modules.first().map_or("xpeak", |m| m.name.as_str());
-    let mut out = format!(
+/// The page.
+pub fn render_html(document: &Document) -> String {
+    let body: String = document.blocks.iter().map(|b| block(b, 2)).collect();
+    format!(
         "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width\"><title>{0} – device memory</title>\
-         <style>{STYLE}</style>\n<h1>Device memory of <code>{0}</code></h1>\n",
-        escape(title)
-    );
-    let Some(module) = report.modules.first() else {
-        return out;
-    };
-    match Report::space(module, color) {
-        Some(space) => {
-            let capacity = report.device.hbm_capacity_bytes.filter(|_| color == 0);
-            let of = capacity.map_or_else(String::new, |c| {
-                format!(
-                    " of {} ({})",
-                    units::bytes(c),
-                    units::percent(space.peak_bytes, c)
-                )
-            });
-            out.push_str(&format!(
-                "<p><b>{} peak {}</b>{of}; {} must fit, of it {} fragmentation; {} is tile \
-                 padding.</p>\n",
-                escape(&space.name),
-                units::bytes(space.peak_bytes),
-                units::bytes(space.allocated_bytes),
-                units::bytes(space.fragmentation_bytes),
-                units::bytes(space.padding_bytes),
-            ));
-            for (caption, svg) in charts {
-                out.push_str(&format!(
-                    "<figure role=\"img\" aria-label=\"{}\">{svg}</figure>\n",
-                    escape(caption)
-                ));
-            }
-            if !space.findings.is_empty() {
-                out.push_str("<h2>Findings</h2>\n<ol>\n");
-            }
-            for f in &space.findings {
-                let how = match f.saving {
-                    SavingKind::Exact => "saves",
-                    SavingKind::Simulated => "saves about",
-                    SavingKind::UpperBound => "saves up to",
-                };
-                let saving = match f.saving_bytes {
-                    0 => String::new(),
-                    n => format!(" – {how} {}", units::bytes(n)),
-                };
-                let evidence: String = f
-                    .evidence
-                    .iter()
-                    .map(|e| format!("<li>{}</li>", escape(e)))
-                    .collect();
-                out.push_str(&format!(
-                    "<li><b>{}</b>{saving}<br>{}<details><summary class=\"n\">{}</summary>\
-                     <ul>{evidence}</ul></details></li>\n",
-                    escape(&f.title),
-                    escape(&f.action),
-                    f.kind.name(),
-                ));
-            }
-            if !space.findings.is_empty() {
-                out.push_str("</ol>\n");
-            }
-            for t in tables(space, top) {
-                out.push_str(&table(&t));
-            }
-        }
-        None => {
-            if let Some(shapes) = &module.shapes_only {
-                out.push_str("<p>No buffer assignment in this file: the peak is unknown.</p>\n");
-                out.push_str(&table(&shapes_table(shapes, top)));
-            }
-        }
-    }
-    out.push_str(&format!(
-        "<footer>Made with xpeak {}</footer>\n</html>\n",
-        report.tool.version
-    ));
-    out
+         <meta name=\"viewport\" content=\"width=device-width\"><title>{}</title>\
+         <style>{STYLE}</style>\n{body}</html>\n",
+        escape(&document.title)
+    )
 }
 
-fn table(t: &Table) -> String {
-    let class = |a: Align| {
-        if a == Align::Right {
-            " class=\"r\""
-        } else {
-            ""
+/// A part of the page; `level` is that of tables' titles.
+fn block(b: &Block, level: usize) -> String {
+    match b {
+        Block::Heading(n, text) => {
+            let h = level - 2 + usize::from(*n);
+            format!("<h{h}>{}</h{h}>\n", words(text))
+        }
+        Block::Paragraph(text) => format!("<p>{}</p>\n", words(text)),
+        Block::Facts(facts) => {
+            let rows = facts
+                .iter()
+                .map(|f| format!("<dt>{}</dt><dd>{}</dd>", escape(f.name), words(&f.value)));
+            format!("<dl>{}</dl>\n", rows.collect::<String>())
+        }
+        Block::Table(t) => table(t, level),
+        Block::List(items) => {
+            let ordered = items.iter().all(|i| matches!(i.mark, Mark::Number(_)));
+            let tag = if ordered { "ol" } else { "ul" };
+            let items = items.iter().map(|i| {
+                let mark = match i.mark {
+                    Mark::Yes => "<span class=\"good\">✓</span> ",
+                    Mark::No => "<span class=\"warning\">✗</span> ",
+                    Mark::Bullet | Mark::Number(_) => "",
+                };
+                let inside: String = i.blocks.iter().map(|b| entry(b, level)).collect();
+                format!("<li>{mark}{inside}</li>\n")
+            });
+            format!("<{tag}>\n{}</{tag}>\n", items.collect::<String>())
+        }
+        Block::Code { text, .. } => {
+            let lines: Vec<String> = text.lines().map(escape).collect();
+            format!("<pre><code>{}</code></pre>\n", lines.join("\n"))
+        }
+        Block::Details { summary, blocks } => {
+            let inside: String = blocks.iter().map(|b| block(b, level + 1)).collect();
+            let summary = words(summary);
+            format!("<details><summary>{summary}</summary>\n{inside}</details>\n")
+        }
+        Block::Timeline { .. } => String::new(),
+        Block::Picture { file, caption } => format!(
+            "<figure><img src=\"{}\" alt=\"{}\"></figure>\n",
+            escape(file),
+            escape(caption)
+        ),
+        Block::Drawing { svg, caption } => format!(
+            "<figure role=\"img\" aria-label=\"{}\">{svg}</figure>\n",
+            escape(caption)
+        ),
+        Block::Footer(text) => format!("<footer>{}</footer>\n", words(text)),
+    }
+}
+
+/// A part of a list's entry: a paragraph is a line there.
+fn entry(b: &Block, level: usize) -> String {
+    match b {
+        Block::Paragraph(text) => format!("<p>{}</p>", words(text)),
+        other => block(other, level),
+    }
+}
+
+/// Running text with its tones; a newline breaks the line.
+pub(super) fn words(words: &Words) -> String {
+    let show = |s: &Span| {
+        let lines: Vec<String> = s.text.split('\n').map(escape).collect();
+        let text = lines.join("<br>");
+        match s.tone {
+            Tone::Plain | Tone::Drawn => text,
+            Tone::Code | Tone::Quoted | Tone::Path => format!("<code>{text}</code>"),
+            Tone::Strong => format!("<b>{text}</b>"),
+            Tone::Quiet => format!("<span class=\"quiet\">{text}</span>"),
+            Tone::Good => format!("<span class=\"good\">{text}</span>"),
+            Tone::Warning => format!("<span class=\"warning\">{text}</span>"),
+            Tone::Bad => format!("<span class=\"bad\">{text}</span>"),
+            // Only what surely is an address becomes one.
+            Tone::Link if !s.text.starts_with("https://") => text,
+            Tone::Link => format!("<a href=\"{text}\">{text}</a>"),
         }
     };
-    let mut out = format!("<h2>{}</h2>\n", escape(&t.title));
+    words.0.iter().map(show).collect()
+}
+
+fn table(t: &Table, level: usize) -> String {
+    let class = |a: Align| match a {
+        Align::Right => " class=\"r\"",
+        _ => "",
+    };
+    let mut out = String::new();
+    if !t.title.is_empty() {
+        out.push_str(&format!("<h{level}>{}</h{level}>\n", escape(&t.title)));
+    }
     if !t.note.is_empty() {
         out.push_str(&format!("<p class=\"n\">{}</p>\n", escape(&t.note)));
     }
-    out.push_str("<table><tr>");
-    for c in &t.columns {
-        out.push_str(&format!("<th{}>{}</th>", class(c.align), escape(c.name)));
+    out.push_str("<table>");
+    if t.columns.iter().any(|c| !c.name.is_empty()) {
+        let heads = t
+            .columns
+            .iter()
+            .map(|c| format!("<th{}>{}</th>", class(c.align), escape(c.name)));
+        out.push_str(&format!("<tr>{}</tr>", heads.collect::<String>()));
     }
-    out.push_str("</tr>\n");
+    out.push('\n');
     for row in &t.rows {
-        out.push_str("<tr>");
-        for (cell, c) in row.iter().zip(&t.columns) {
-            let text = match cell {
-                Cell::Code(t) | Cell::Shape(t) if !t.is_empty() => {
-                    format!("<code>{}</code>", escape(&cell.text()))
-                }
-                Cell::Scope(depth, name) => format!(
-                    "<code style=\"margin-left:{}rem\">{}</code>",
-                    depth,
-                    escape(&super::table::clean(name))
-                ),
-                _ => escape(&cell.text()),
-            };
-            out.push_str(&format!("<td{}>{text}</td>", class(c.align)));
-        }
-        out.push_str("</tr>\n");
+        let cells = row
+            .iter()
+            .zip(&t.columns)
+            .map(|(cell, c)| format!("<td{}>{}</td>", class(c.align), cell_html(cell)));
+        out.push_str(&format!("<tr>{}</tr>\n", cells.collect::<String>()));
     }
     out.push_str("</table>\n");
     if !t.left_out.is_empty() {
@@ -141,24 +143,17 @@ fn table(t: &Table) -> String {
     out
 }
 
-fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c => out.push(c),
+fn cell_html(cell: &Cell) -> String {
+    match cell {
+        Cell::Code(t) | Cell::Shape(t) if !t.is_empty() => format!("<code>{}</code>", escape(t)),
+        Cell::Scope(depth, name) => format!(
+            "<code style=\"margin-left:{depth}rem\">{}</code>",
+            escape(name)
+        ),
+        Cell::Bar(part, whole, _) => {
+            format!("<meter max=\"{whole}\" value=\"{part}\"></meter>")
         }
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn markup_in_names_is_text() {
-        assert_eq!(super::escape("<script>&\""), "&lt;script&gt;&amp;&quot;");
+        Cell::Text(t) => words(&Words::from(t.as_str())),
+        other => escape(&other.text()),
     }
 }

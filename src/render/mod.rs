@@ -1,24 +1,23 @@
-//! Data → text: terminal, Markdown, HTML, CSV.
+//! Data → text: each command's answer becomes a [`Document`] once, each format shows any document.
 //!
-//! In: reports, what-ifs, plans, triages. Out: text. May use: the data's types of every room below;
-//! computes nothing but layout.
+//! In: reports, what-ifs, plans, triages, inventories. Out: text. May use: the data's types of every
+//! room below; computes nothing but layout.
 
 pub(crate) mod csv;
+pub mod document;
+pub mod documents;
+pub(crate) mod escape;
 pub(crate) mod html;
-pub(crate) mod joined_text;
 pub(crate) mod markdown;
 pub(crate) mod table;
-pub(crate) mod tables;
 pub(crate) mod terminal;
-pub mod triage_markdown;
-pub mod triage_text;
-pub mod whatif_markdown;
-pub mod whatif_text;
+pub mod words;
+pub(crate) mod wrap;
 
 pub use csv::render_csv;
+pub use document::{Block, Document};
+pub use escape::clean;
 pub use html::render_html;
-pub use joined_text::{render_joined, render_joined_markdown};
-pub use markdown::{render_markdown, table, MarkdownOptions};
-pub use table::{clean, cut, elide, Align, Cell, Column, Table};
-pub use tables::tables;
-pub use terminal::{render_terminal, Style, TerminalOptions};
+pub use markdown::render_markdown;
+pub use table::{cut, elide, Align, Cell, Column, Table};
+pub use terminal::{render_terminal, Style};

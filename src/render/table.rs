@@ -1,11 +1,13 @@
-//! Rows of typed cells: data is mapped to cells once, here every format reads the same cells.
+//! Rows of typed cells: data is mapped to cells once, every format reads the same cells.
 
+use super::escape::clean;
+use super::words::Tone;
 use crate::units;
 
 /// A table with a title and a line about what was left out.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Table {
-    /// What it lists.
+    /// What it lists; may be empty.
     pub title: String,
     /// One sentence under the title; may be empty.
     pub note: String,
@@ -20,10 +22,42 @@ pub struct Table {
 /// A column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Column {
-    /// Its heading.
+    /// Its heading; a table whose headings are all empty has none.
     pub name: &'static str,
     /// How its cells are set.
     pub align: Align,
+}
+
+impl Column {
+    /// Of numbers.
+    pub const fn right(name: &'static str) -> Column {
+        let align = Align::Right;
+        Column { name, align }
+    }
+
+    /// Of short words.
+    pub const fn left(name: &'static str) -> Column {
+        let align = Align::Left;
+        Column { name, align }
+    }
+
+    /// Of short words that a narrow terminal does without.
+    pub const fn optional(name: &'static str) -> Column {
+        let align = Align::Optional;
+        Column { name, align }
+    }
+
+    /// Of bars.
+    pub const fn bar() -> Column {
+        let (name, align) = ("", Align::Bar);
+        Column { name, align }
+    }
+
+    /// Of long text.
+    pub const fn flexible(name: &'static str) -> Column {
+        let align = Align::Flexible;
+        Column { name, align }
+    }
 }
 
 /// How cells are set.
@@ -35,6 +69,8 @@ pub enum Align {
     Left,
     /// Words that are worth their room only on a wide terminal.
     Optional,
+    /// Bars: take what the others leave.
+    Bar,
     /// Long text: gives way when space is short, its middle is left out.
     Flexible,
 }
@@ -50,6 +86,10 @@ pub enum Cell {
     Count(u64),
     /// Memory over data.
     Factor(u64, u64),
+    /// A difference in bytes: before, after.
+    Change(u64, u64),
+    /// A part of a whole, drawn.
+    Bar(u64, u64, Tone),
     /// Words.
     Text(String),
     /// Code or a name: monospaced where the format can.
@@ -61,42 +101,23 @@ pub enum Cell {
 }
 
 impl Cell {
-    /// The cell in words.
+    /// Words.
+    pub fn of(text: impl Into<String>) -> Cell {
+        Cell::Text(text.into())
+    }
+
+    /// The cell in words; a bar has none.
     pub fn text(&self) -> String {
         match self {
             Cell::Bytes(b) => units::bytes(*b),
             Cell::Share(part, whole) => units::percent(*part, *whole),
             Cell::Count(n) => units::count(*n),
             Cell::Factor(padded, data) => units::factor(*padded, *data),
+            Cell::Change(before, after) => units::change(*before, *after),
+            Cell::Bar(..) => String::new(),
             Cell::Text(t) | Cell::Code(t) | Cell::Shape(t) => clean(t),
             Cell::Scope(depth, t) => format!("{}{}", "  ".repeat(*depth), clean(t)),
         }
-    }
-}
-
-/// A shape without layouts: `f32[8,128]{1,0:T(8,128)}` → `f32[8,128]`.
-pub fn without_layout(shape: &str) -> String {
-    let mut out = String::with_capacity(shape.len());
-    let mut depth = 0usize;
-    for c in shape.chars() {
-        match c {
-            '{' => depth += 1,
-            '}' => depth = depth.saturating_sub(1),
-            c if depth == 0 => out.push(c),
-            _ => {}
-        }
-    }
-    out
-}
-
-/// Names come from files: control characters would run in a terminal or break a line.
-pub fn clean(text: &str) -> String {
-    if text.chars().any(char::is_control) {
-        text.chars()
-            .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-            .collect()
-    } else {
-        text.to_owned()
     }
 }
 
@@ -177,13 +198,5 @@ mod tests {
             (1, "… and 2 more buffers, 5.0 MiB")
         );
         assert_eq!(cut(&[1u64], 3, |x| *x, "x").1, "");
-    }
-
-    #[test]
-    fn control_characters_do_not_reach_a_terminal() {
-        assert_eq!(
-            Cell::Text("a\x1b[31m\nb".into()).text(),
-            "a\u{fffd}[31m\u{fffd}b"
-        );
     }
 }

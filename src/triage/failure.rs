@@ -2,9 +2,9 @@
 //! on.
 
 use super::steps::shorten;
-use crate::oom::size::human;
 use crate::oom::{Allocation, OomReport, Scenario};
 use crate::report::{BufferEntry, SpaceReport};
+use crate::units;
 
 /// Buffers of a program that advice looks at.
 const MOST_BUFFERS: usize = 64;
@@ -106,8 +106,9 @@ impl<'a> Failure<'a> {
 
     /// ` About 2.96 GiB must go.`
     pub fn must_go(&self) -> String {
-        self.over()
-            .map_or_else(String::new, |o| format!(" About {} must go.", human(o)))
+        self.over().map_or_else(String::new, |o| {
+            format!(" About {} must go.", units::bytes(o))
+        })
     }
 }
 
@@ -123,7 +124,7 @@ impl Buffer<'_> {
 
     /// What it is, for people: bytes, shape, name, source.
     pub fn describe(&self) -> String {
-        let mut out = human(self.size_bytes);
+        let mut out = units::bytes(self.size_bytes);
         if let Some(shape) = self.shape {
             out.push_str(&format!(" {shape}"));
         }

@@ -6,12 +6,10 @@ use serde::Serialize;
 use super::actions::{COMPILES, LOOK};
 use super::steps::Step;
 use crate::oom::OomReport;
-use crate::render::elide;
-use crate::render::table::without_layout;
-use crate::render::terminal::{wrap, Style};
 use crate::report::Loaded;
 use crate::report::Options;
 use crate::report::ShapeEntry;
+use crate::text::without_layout;
 use crate::units;
 
 /// Arrays listed.
@@ -113,61 +111,4 @@ fn said(a: &ShapeEntry) -> String {
     } else {
         format!("{} {}", a.kind, a.name)
     }
-}
-
-/// What the shapes are, in sentences.
-fn sentences(s: &JoinedShapes) -> Vec<String> {
-    let mut out = vec![format!(
-        "It has no buffer assignment: arguments {}, results {}, temporaries unknown.",
-        units::bytes(s.parameter_bytes),
-        units::bytes(s.output_bytes)
-    )];
-    if s.shapes_are_global && s.num_partitions > 1 {
-        out.push(format!(
-            "Shapes are of the whole program, before it is split over {} devices.",
-            s.num_partitions
-        ));
-    }
-    if s.same_module == Some(false) {
-        out.push("The text names another module: this may not be its dump.".to_owned());
-    }
-    out
-}
-
-/// For a terminal of `width` columns.
-pub fn render_shapes(s: &JoinedShapes, width: usize, style: Style) -> String {
-    let mut out = style.bold(&format!("From the dump: {}\n", s.module));
-    for sentence in sentences(s) {
-        for line in wrap(&sentence, width.saturating_sub(2)) {
-            out.push_str(&format!("  {line}\n"));
-        }
-    }
-    out.push_str(&style.bold("\nLargest arguments and results\n"));
-    for a in &s.arrays {
-        let line = format!(
-            "  {:>10}  {}  {}",
-            units::bytes(a.size_bytes),
-            without_layout(&a.shape),
-            said(a)
-        );
-        out.push_str(&format!("{}\n", elide(&line, width)));
-    }
-    out
-}
-
-/// For a ticket.
-pub fn render_shapes_markdown(s: &JoinedShapes) -> String {
-    let code = |s: &str| s.replace('`', "'").replace('|', "\\|");
-    let mut out = format!("\n## From the dump of `{}`\n\n", code(&s.module));
-    out.push_str(&format!("{}\n\n", sentences(s).join(" ")));
-    out.push_str("| size | shape | what |\n|---:|---|---|\n");
-    for a in &s.arrays {
-        out.push_str(&format!(
-            "| {} | `{}` | `{}` |\n",
-            units::bytes(a.size_bytes),
-            code(&a.shape),
-            code(&said(a))
-        ));
-    }
-    out
 }

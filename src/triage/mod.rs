@@ -12,10 +12,9 @@
 
 pub(crate) mod actions;
 pub mod catalogue;
-#[cfg(test)]
-mod docs;
 pub(crate) mod explain;
 pub(crate) mod failure;
+pub(crate) mod from_dump;
 pub(crate) mod join;
 pub(crate) mod join_flags;
 pub(crate) mod join_shapes;
@@ -28,10 +27,11 @@ pub(crate) mod runtime_steps;
 pub(crate) mod step_id;
 pub(crate) mod steps;
 
-pub use explain::{explain, suggest};
+pub use explain::{explain, finding_terms, suggest, topics, Topic};
+pub use from_dump::{compile_failure, FromDump};
 pub use join::{join, DumpFigure, Joined, JoinedGroup, Reconciliation};
 pub use join_flags::{flags_in_force, FlagInForce};
-pub use join_shapes::{join_shapes, render_shapes, render_shapes_markdown, JoinedShapes};
+pub use join_shapes::{join_shapes, JoinedShapes};
 pub use plan::next_steps;
 pub use report::{triage, Triage, TriageReport};
 pub use step_id::StepId;

@@ -10,8 +10,8 @@ use super::rule::Rule;
 use super::step_id::StepId;
 use super::steps::{flag, intervention, shorten, Step};
 use crate::oom::report::Bottleneck;
-use crate::oom::size::human;
 use crate::oom::{AllocationGroup, Kind};
+use crate::units;
 
 /// No list in the text.
 pub(crate) const UNDETERMINED: &[Rule] = &[
@@ -46,7 +46,10 @@ pub(crate) const LARGE: &[Rule] = &[
     }),
     Rule::Step(|f| {
         let a = f.largest().filter(|a| a.is_f32())?;
-        let why = format!("It is f32: half of it is {}.", human(a.size_bytes / 2));
+        let why = format!(
+            "It is f32: half of it is {}.",
+            units::bytes(a.size_bytes / 2)
+        );
         intervention(StepId::Bfloat16, why)
     }),
 ];
@@ -120,7 +123,7 @@ pub(crate) const VMEM: &[Rule] = &[
         a.label.filter(|l| l.contains("spill"))?;
         Some(SPILLS.because(format!(
             "{} are spill slots: less unrolling, smaller vectors at once.",
-            human(a.size_bytes)
+            units::bytes(a.size_bytes)
         )))
     }),
     Rule::Step(|f| {
@@ -202,8 +205,8 @@ fn padding(a: &Buffer<'_>) -> Option<Step> {
     let worth = |p: &u64| *p >= a.size_bytes / PADDING_PART && *p > 0;
     let why = format!(
         "{} of its {} are tile padding.",
-        human(a.padding_bytes.filter(worth)?),
-        human(a.size_bytes)
+        units::bytes(a.padding_bytes.filter(worth)?),
+        units::bytes(a.size_bytes)
     );
     intervention(StepId::Dimensions, why)
 }
@@ -240,14 +243,14 @@ fn mostly_f32(f: &Failure<'_>) -> Option<Step> {
     let f32s = f.buffers.iter().filter(|a| a.is_f32());
     let bytes = f32s.fold(0u64, |sum, a| sum.saturating_add(a.size_bytes));
     let most = bytes > f.text.listed_bytes.unwrap_or(0) / 2;
-    let why = format!("{} of the listed allocations are f32.", human(bytes));
+    let why = format!("{} of the listed allocations are f32.", units::bytes(bytes));
     most.then(|| intervention(StepId::Bfloat16, why)).flatten()
 }
 
 fn small_gap(f: &Failure<'_>) -> Option<Step> {
     let over = f.over()?;
     (over <= f.text.used_bytes? / FLAG_PART).then_some(())?;
-    let why = format!("Only {} are missing.", human(over));
+    let why = format!("Only {} are missing.", units::bytes(over));
     flag("xla_tpu_rwb_fusion", "false", why)
 }
 
@@ -258,7 +261,7 @@ fn describe_group(g: &AllocationGroup) -> String {
     format!(
         "{} x {shape} take {}: {}{source}.",
         g.count,
-        human(g.bytes),
+        units::bytes(g.bytes),
         shorten(&g.label, 80)
     )
 }
@@ -274,7 +277,7 @@ fn tensorcore(f: &Failure<'_>) -> bool {
 }
 
 fn split(f: &Failure<'_>) -> String {
-    let size = |b: Option<u64>| b.map_or_else(|| "unknown".to_string(), human);
+    let size = |b: Option<u64>| b.map_or_else(|| "unknown".to_string(), units::bytes);
     format!(
         "TensorCore {}, SparseCore {}, available {}.",
         size(f.text.tensorcore_bytes),
@@ -297,8 +300,8 @@ fn needs(f: &Failure<'_>) -> String {
     match (r.used_bytes, r.limit_bytes) {
         (Some(used), Some(limit)) => format!(
             "%{name}{of} needs {} of scoped VMEM, the limit is {}.",
-            human(used),
-            human(limit)
+            units::bytes(used),
+            units::bytes(limit)
         ),
         _ => format!("%{name}{of} needs more scoped VMEM than the limit."),
     }

@@ -9,7 +9,7 @@ use super::failure::Failure;
 use super::rule::Rule;
 use super::step_id::StepId;
 use super::steps::{intervention, Step};
-use crate::oom::size::human;
+use crate::units;
 
 /// The device is full of live arrays.
 pub(crate) const FULL: &[Rule] = &[
@@ -122,7 +122,7 @@ pub(crate) const HOST: &[Rule] = &[
 ];
 
 fn size(bytes: Option<u64>) -> String {
-    bytes.map_or_else(|| "an unknown size".to_string(), human)
+    bytes.map_or_else(|| "an unknown size".to_string(), units::bytes)
 }
 
 fn live_arrays(f: &Failure<'_>) -> Option<Step> {
@@ -135,7 +135,7 @@ fn resident(f: &Failure<'_>) -> Option<Step> {
     let short = r.requested_bytes.zip(r.reservable_bytes);
     let gap = match short.map(|(asked, there)| asked.saturating_sub(there)) {
         Some(0) => " It misses by less than the text's rounding.".to_string(),
-        Some(short) => format!(" About {} are missing.", human(short)),
+        Some(short) => format!(" About {} are missing.", units::bytes(short)),
         None => String::new(),
     };
     let name = r.program.as_deref().or(r.module.as_deref());
@@ -171,7 +171,7 @@ fn figures(f: &Failure<'_>) -> String {
 }
 
 fn less_in_use(f: &Failure<'_>) -> Option<Step> {
-    let missing = human(missing(f)?);
+    let missing = units::bytes(missing(f)?);
     let title = format!("Memory is full by {missing}: less must be in use");
     let why = format!(
         "{} Even in one piece, what is free would be {missing} too little: drop arrays, donate, \
@@ -187,6 +187,6 @@ fn chunks(f: &Failure<'_>) -> Option<Step> {
     Some(CHUNKS.because(format!(
         "{} {chunks} of {} in use: look for arrays of that size.",
         c.count,
-        human(c.size_bytes)
+        units::bytes(c.size_bytes)
     )))
 }

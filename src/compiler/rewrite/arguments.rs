@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{nothing, Context};
+use super::context::{nothing, Context};
 use crate::error::Result;
 use crate::hlo::{InstructionId, Opcode, Program};
 use crate::whatif::selector::{plain_shape, select};

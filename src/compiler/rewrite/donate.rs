@@ -1,12 +1,12 @@
 //! `--donate`: entries in the alias table, argument by argument, as a framework would pair them.
 
-use super::arguments::{pairs, parameters};
+use super::arguments::{pairs, parameters, returned};
+use super::context::{nothing, Context};
 use super::module::Editable;
 use super::record::Record;
-use super::{nothing, Context};
 use crate::compiler::wire_out::Message;
 use crate::error::Result;
-use crate::hlo::decode::schema::{hlo_input_output_alias, hlo_module};
+use crate::hlo::decode::schema::{hlo_buffer_donor, hlo_input_output_alias, hlo_module};
 
 /// Outputs may, and need not, take the argument's memory.
 const MAY_ALIAS: u64 = 1;
@@ -31,6 +31,18 @@ pub(crate) fn donate(
             taken.extend(output.first().and_then(|&o| usize::try_from(o).ok()));
         }
     }
+    let donors = Record::read(module.head.bytes(hlo_module::BUFFER_DONOR)).unwrap_or_default();
+    for bytes in donors.all(hlo_buffer_donor::ENTRIES) {
+        let number = Record::read(bytes)
+            .unwrap_or_default()
+            .number(hlo_buffer_donor::buffer_donor_entry::PARAMETER_NUMBER);
+        numbers.retain(|n| *n != number);
+    }
+    taken.extend(
+        returned(context.after, &every(context))
+            .into_iter()
+            .filter_map(|(number, output)| is_aliased(context, number).then_some(output)),
+    );
     let paired = pairs(context.after, &numbers, &taken);
     if paired.is_empty() {
         return Err(nothing(
@@ -64,6 +76,16 @@ pub(crate) fn donate(
         "{} arguments give their memory to outputs{unusable}",
         in_order.len()
     ))
+}
+
+fn every(context: &Context<'_, '_>) -> Vec<u64> {
+    (0..context.after.module.entry_parameters().len() as u64).collect()
+}
+
+/// Whether the program as compiled gives an argument's memory to an output already.
+fn is_aliased(context: &Context<'_, '_>, number: u64) -> bool {
+    let mut aliases = context.after.module.input_output_alias.iter();
+    aliases.any(|a| u64::from(a.parameter_number) == number)
 }
 
 fn is_tuple(context: &Context<'_, '_>) -> bool {

@@ -2,9 +2,10 @@
 //! step returns in their place is converted back.
 
 use super::arguments::{parameters, returned};
+use super::context::{nothing, Context};
 use super::module::Editable;
 use super::record::Record;
-use super::{nothing, shape, Context};
+use super::shape;
 use crate::error::Result;
 use crate::hlo::decode::schema::{hlo_instruction, shape as shape_field};
 use crate::hlo::ElementType;
@@ -16,7 +17,7 @@ pub(crate) fn dtype(
 ) -> Result<String> {
     let (selector, to) = value.rsplit_once('=').unwrap_or((value, ""));
     let to = ElementType::from_name(to).ok_or_else(|| nothing("dtype", value, "no such type"))?;
-    let element = u64::try_from(to.0).unwrap_or_default();
+    let element = u64::from(to.0);
     let mut numbers = parameters(context, "dtype", value, selector)?;
     let program = context.after;
     let is_other_float = |n: &u64| {
@@ -92,7 +93,7 @@ fn convert_output(module: &mut Editable, output: usize, element: u64) {
     let Some(new) = new else { return };
     entry.insert_before_root(output, convert(&of, new, "out"));
     module.set_result_shape(&|result| {
-        shape::map_parts(result, &|at, part| match at == output {
+        shape::map_parts(result, |at, part| match at == output {
             true => shape::changed(part, &|s| shape::set_element(s, element)),
             false => Some(part.to_vec()),
         });

@@ -10,6 +10,7 @@
 
 mod arguments;
 mod checkpoint;
+mod context;
 mod debug;
 mod donate;
 mod dtype;
@@ -19,26 +20,13 @@ mod outputs;
 mod record;
 mod shape;
 mod shard;
+mod split;
 
+pub(crate) use context::{Choice, Context};
 pub(crate) use module::Editable;
 
 use crate::error::{Error, Result};
-use crate::findings::Finding;
-use crate::hlo::{Mesh, Program};
 use crate::whatif::Edit;
-
-/// What the rewriting knows of a program.
-#[derive(Debug)]
-pub(crate) struct Context<'c, 'a> {
-    /// The program as it was compiled.
-    pub(crate) after: &'c Program<'a>,
-    /// The unoptimised module, decoded.
-    pub(crate) before: &'c Program<'a>,
-    /// Its meshes.
-    pub(crate) meshes: &'c [Mesh],
-    /// Findings that selectors may name.
-    pub(crate) findings: &'c [Finding],
-}
 
 /// Kinds of edits that can be done in an unoptimised module.
 pub(crate) const KINDS: [&str; 7] = [
@@ -50,11 +38,6 @@ pub(crate) const KINDS: [&str; 7] = [
     "donate",
     "checkpoint",
 ];
-
-/// Whether the compiler can be asked about an edit.
-pub(crate) fn can(edit: &Edit) -> bool {
-    KINDS.contains(&edit.kind().name)
-}
 
 /// Does the edits, in the order in which they make sense together; a note for each, in the order
 /// given.
@@ -98,12 +81,4 @@ pub(crate) fn rewrite(
         notes[at] = note?;
     }
     Ok(notes)
-}
-
-/// An edit that matches nothing that it could be done to.
-pub(crate) fn nothing(edit: &str, value: &str, what: &str) -> Error {
-    Error::usage(
-        format!("--{edit} {value}: {what}"),
-        "selectors are argument names, shapes, operation paths, source lines, all",
-    )
 }

@@ -2,10 +2,11 @@
 //! are used.
 
 use super::arguments::{parameters, returned};
+use super::context::{nothing, Context};
 use super::module::{with_attribute, Editable};
 use super::record::Record;
+use super::shape;
 use super::shard::custom_call;
-use super::{nothing, shape, Context};
 use crate::error::Result;
 use crate::hlo::decode::schema::{hlo_instruction, hlo_module, program_shape};
 
@@ -101,7 +102,7 @@ fn in_program_shape(module: &mut Editable, parameters: &[usize], outputs: &[usiz
         .collect();
     program.set_all(program_shape::PARAMETERS, all);
     let result = shape::changed(program.bytes(program_shape::RESULT), &|result| {
-        shape::map_parts(result, &|at, part| match outputs.contains(&at) {
+        shape::map_parts(result, |at, part| match outputs.contains(&at) {
             true => host(part),
             false => Some(part.to_vec()),
         });

@@ -2,9 +2,10 @@
 //! needed.
 
 use super::arguments::outputs;
+use super::context::{nothing, Context};
 use super::module::Editable;
 use super::record::Record;
-use super::{nothing, shape, Context};
+use super::shape;
 use crate::error::Result;
 use crate::hlo::decode::schema::{
     hlo_input_output_alias, hlo_instruction, hlo_module, op_sharding,
@@ -66,7 +67,7 @@ fn outputs_of(context: &Context<'_, '_>, selector: &str) -> Vec<usize> {
 pub(crate) fn remove(module: &mut Editable, gone: &[usize]) {
     let kept = |at: usize| !gone.contains(&at);
     module.set_result_shape(&|result| {
-        shape::map_parts(result, &|at, part| kept(at).then(|| part.to_vec()));
+        shape::map_parts(result, |at, part| kept(at).then(|| part.to_vec()));
     });
     for name in LISTS {
         let list = module.list(name);

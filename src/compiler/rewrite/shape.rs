@@ -1,7 +1,7 @@
 //! Shapes as records.
 
 use super::record::Record;
-use crate::hlo::decode::schema::{layout, shape};
+use crate::hlo::decode::schema::{hlo_instruction, layout, shape};
 
 /// A shape changed.
 pub(crate) fn changed(bytes: &[u8], change: &dyn Fn(&mut Record)) -> Option<Vec<u8>> {
@@ -33,11 +33,16 @@ pub(crate) fn untile(record: &mut Record) {
 }
 
 /// Parts of a tuple's shape changed: each by its place, `None` to take it out.
-pub(crate) fn map_parts(record: &mut Record, change: &dyn Fn(usize, &[u8]) -> Option<Vec<u8>>) {
+pub(crate) fn map_parts(record: &mut Record, change: impl Fn(usize, &[u8]) -> Option<Vec<u8>>) {
     let parts: Vec<Vec<u8>> = record
         .all(shape::TUPLE_SHAPES)
         .enumerate()
         .filter_map(|(i, p)| change(i, p))
         .collect();
     record.set_all(shape::TUPLE_SHAPES, parts);
+}
+
+/// An instruction's shape, decoded.
+pub(crate) fn of(i: &Record) -> crate::hlo::Shape {
+    crate::hlo::decode_shape(i.bytes(hlo_instruction::SHAPE)).unwrap_or_default()
 }

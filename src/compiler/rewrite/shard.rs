@@ -3,29 +3,19 @@
 //! has a mesh of its own, else as HLO's.
 
 use super::arguments::{parameters_of, returned};
-use super::module::{attribute, with_attribute, Computation, Editable};
+use super::context::{nothing, Context};
+use super::module::{Computation, Editable};
 use super::record::Record;
-use super::{nothing, Context};
-use crate::compiler::wire_out::Message;
-use crate::error::{Error, Result};
+use super::shape;
+use super::split::{New, Split};
+use crate::error::Result;
 use crate::hlo::decode::schema::{hlo_instruction, op_sharding};
-use crate::hlo::{Mesh, Shape};
+use crate::hlo::Mesh;
 use crate::whatif::selector::{plain_shape, select};
 
 const RESULT_SHARDING: &[u8] = b"xla.sdy.FuncResultSharding";
-const ATTRIBUTE: &str = "xla.sdy.sharding";
 /// Arrays smaller than this stay whole: splitting them saves nothing and costs a collective each.
 const SMALLEST: u64 = 64 << 10;
-/// Type of an OpSharding that tiles.
-const OTHER: u64 = 3;
-
-/// By how much, and over which axes of the mesh.
-struct Split<'s> {
-    ways: u64,
-    axis: Option<&'s str>,
-    mesh: Option<&'s Mesh>,
-    partitions: u64,
-}
 
 pub(crate) fn shard(
     module: &mut Editable,
@@ -53,6 +43,7 @@ pub(crate) fn shard(
         axis,
         mesh,
         partitions: context.after.module.num_partitions.into(),
+        choice: context.choice,
     };
     let numbers = parameters_of(context, selector);
     if numbers.is_empty() {
@@ -77,7 +68,7 @@ fn arguments(
             continue;
         };
         let asked = numbers.contains(&number);
-        let shape = shape_of(&entry.instructions[at]);
+        let shape = shape::of(&entry.instructions[at]);
         let new = match asked && shape.unpadded_bytes() >= SMALLEST {
             true => split.argument(&entry.instructions[at], &shape)?,
             false => None,
@@ -125,7 +116,7 @@ fn constrain(
 ) -> Result<String> {
     let wanted = wanted(context, selector);
     let chosen = |i: &Record| {
-        let shape = plain_shape(&shape_of(i));
+        let shape = plain_shape(&shape::of(i));
         let dimensions = shape.split_once('[').map_or("", |(_, d)| d);
         match &wanted {
             Wanted::Dimensions(all) => all.iter().any(|d| d == dimensions),
@@ -143,7 +134,7 @@ fn constrain(
             let opcode = i.bytes(hlo_instruction::OPCODE);
             let fits = chosen(i) && (!any_written || is_constraint(i));
             let passive = matches!(opcode, b"parameter" | b"tuple" | b"constant");
-            let shape = shape_of(i);
+            let shape = shape::of(i);
             if !fits || passive || !shape.tuple.is_empty() {
                 at += 1;
                 continue;
@@ -222,210 +213,6 @@ fn wanted(context: &Context<'_, '_>, selector: &str) -> Wanted {
     Wanted::Names(names(&same))
 }
 
-/// A sharding to write.
-#[derive(Debug, Clone, Default)]
-struct New {
-    /// In Shardy's words, `<@mesh, [{"data"}, {}]>`.
-    shardy: Option<String>,
-    /// As an OpSharding: what default layouts follow, and all that a module without a mesh has.
-    tiles: Option<Vec<u8>>,
-}
-
-impl New {
-    /// Writes it to a parameter or, `per_value`, to a constraint.
-    fn put(&self, i: &mut Record, per_value: bool) {
-        match &self.tiles {
-            Some(bytes) => i.set_bytes(hlo_instruction::SHARDING, bytes.clone()),
-            None => i.remove(hlo_instruction::SHARDING),
-        }
-        if let Some(text) = &self.shardy {
-            let text = match per_value {
-                true => format!("#sdy.sharding_per_value<[{text}]>"),
-                false => format!("#sdy.sharding{text}"),
-            };
-            let old = i.bytes(hlo_instruction::FRONTEND_ATTRIBUTES);
-            let new = with_attribute(old, ATTRIBUTE, &text);
-            i.set_bytes(hlo_instruction::FRONTEND_ATTRIBUTES, new);
-        }
-    }
-
-    /// What a parameter has now; `None` without Shardy's attribute.
-    fn of(i: &Record) -> Option<New> {
-        let attributes = i.bytes(hlo_instruction::FRONTEND_ATTRIBUTES);
-        let text = attribute(attributes, ATTRIBUTE)?;
-        let tiles = i.bytes(hlo_instruction::SHARDING);
-        Some(New {
-            shardy: Some(text.strip_prefix("#sdy.sharding")?.to_owned()),
-            tiles: i.has(hlo_instruction::SHARDING).then(|| tiles.to_vec()),
-        })
-    }
-}
-
-impl Split<'_> {
-    /// A weight is split along its largest dimension: a step may walk over the first.
-    fn argument(&self, i: &Record, shape: &Shape) -> Result<Option<New>> {
-        let mut order: Vec<usize> = (0..shape.dimensions.len()).collect();
-        order.sort_by_key(|&d| (std::cmp::Reverse(shape.dimensions[d]), d));
-        self.along(i, shape, &order)
-    }
-
-    /// A value inside along its first: the batch.
-    fn value(&self, i: &Record, shape: &Shape) -> Result<Option<New>> {
-        let order: Vec<usize> = (0..shape.dimensions.len()).collect();
-        self.along(i, shape, &order)
-    }
-
-    fn along(&self, i: &Record, shape: &Shape, order: &[usize]) -> Result<Option<New>> {
-        let attributes = i.bytes(hlo_instruction::FRONTEND_ATTRIBUTES);
-        let written = attribute(attributes, ATTRIBUTE);
-        let Some(mesh) = self.mesh else {
-            let tiles = self.tiles(shape, order);
-            return Ok(tiles.map(|tiles| New {
-                tiles: Some(tiles),
-                shardy: None,
-            }));
-        };
-        let mut dimensions = match written.as_deref().map(dimensions_of) {
-            None => vec![String::new(); shape.dimensions.len()],
-            Some(d) if d.len() == shape.dimensions.len() => d,
-            Some(_) => {
-                let what = format!(
-                    "{}: a sharding that xpeak cannot read",
-                    written.unwrap_or_default()
-                );
-                return Err(Error::missing(what, ""));
-            }
-        };
-        let used = dimensions.join(",");
-        let free = |name: &str| !used.contains(&format!("\"{name}\""));
-        let axes: Vec<&str> = match self.axis {
-            Some(name) if free(name) => vec![name],
-            Some(_) => return Ok(None),
-            None => match axes_for(mesh, self.ways, &free) {
-                Some(axes) => axes,
-                None => return Ok(None),
-            },
-        };
-        let whole = |d: &&usize| {
-            shape.dimensions[**d].is_multiple_of(self.ways.max(1)) && dimensions[**d].is_empty()
-        };
-        let Some(&d) = order.iter().find(whole) else {
-            return Ok(None);
-        };
-        let names: Vec<String> = axes.iter().map(|a| format!("\"{a}\"")).collect();
-        dimensions[d] = names.join(", ");
-        let all: Vec<String> = dimensions.iter().map(|d| format!("{{{d}}}")).collect();
-        let name = written.as_deref().and_then(mesh_name).unwrap_or("mesh");
-        Ok(Some(New {
-            shardy: Some(format!("<@{name}, [{}]>", all.join(", "))),
-            tiles: tiles_of(mesh, &dimensions),
-        }))
-    }
-
-    /// As HLO writes it, over devices in order; only for what is whole so far.
-    fn tiles(&self, shape: &Shape, order: &[usize]) -> Option<Vec<u8>> {
-        let ways = self.ways.max(1);
-        if !self.partitions.is_multiple_of(ways) {
-            return None;
-        }
-        let whole = |d: &&usize| shape.dimensions[**d].is_multiple_of(ways);
-        let &d = order.iter().find(whole)?;
-        let mut tiles: Vec<u64> = vec![1; shape.dimensions.len()];
-        tiles[d] = ways;
-        let rest = self.partitions / ways;
-        let mut out = Message::default();
-        out.number(op_sharding::TYPE, OTHER);
-        if rest > 1 {
-            tiles.push(rest);
-        }
-        out.packed(op_sharding::TILE_ASSIGNMENT_DIMENSIONS, tiles);
-        out.packed(op_sharding::TILE_ASSIGNMENT_DEVICES, 0..self.partitions);
-        if rest > 1 {
-            out.number(op_sharding::REPLICATE_ON_LAST_TILE_DIM, 1);
-        }
-        Some(out.0)
-    }
-}
-
-/// Shardy's sharding as HLO has it: tiles along the axes of each dimension, copies along the rest.
-/// `None` for parts of axes and odd orders of devices.
-fn tiles_of(mesh: &Mesh, dimensions: &[String]) -> Option<Vec<u8>> {
-    if !mesh.device_ids.is_empty() || !mesh.reshape_dims.is_empty() {
-        return None;
-    }
-    let mut order: Vec<u64> = Vec::new();
-    let mut tiles = Vec::new();
-    for d in dimensions {
-        let mut tile = 1;
-        for name in d.split(',').map(|n| n.trim().trim_matches('"')) {
-            if name.is_empty() {
-                continue;
-            }
-            let at = mesh.axes.iter().position(|a| a.name == name)?;
-            order.push(at as u64);
-            tile *= mesh.axes[at].size;
-        }
-        tiles.push(tile);
-    }
-    let rest: Vec<u64> = (0..mesh.axes.len() as u64)
-        .filter(|a| !order.contains(a))
-        .collect();
-    let size = |a: &u64| mesh.axes[*a as usize].size;
-    let copies: u64 = rest.iter().map(size).product();
-    let mut out = Message::default();
-    if tiles.iter().all(|&t| t == 1) {
-        // Replicated, as HLO says by saying nothing.
-        return Some(out.0);
-    }
-    out.number(op_sharding::TYPE, OTHER);
-    if copies > 1 {
-        tiles.push(copies);
-        out.number(op_sharding::REPLICATE_ON_LAST_TILE_DIM, 1);
-    }
-    order.extend(rest);
-    out.packed(op_sharding::TILE_ASSIGNMENT_DIMENSIONS, tiles);
-    let sizes = mesh.axes.iter().map(|a| a.size);
-    out.packed(op_sharding::IOTA_RESHAPE_DIMS, sizes);
-    out.packed(op_sharding::IOTA_TRANSPOSE_PERM, order);
-    Some(out.0)
-}
-
-/// Free axes that together have `ways` devices: one, else neighbours in the mesh's order.
-fn axes_for<'m>(mesh: &'m Mesh, ways: u64, free: &dyn Fn(&str) -> bool) -> Option<Vec<&'m str>> {
-    let axes = &mesh.axes;
-    for length in 1..=axes.len() {
-        for window in axes.windows(length) {
-            let product: u64 = window.iter().map(|a| a.size).product();
-            if product == ways && window.iter().all(|a| free(&a.name) && a.size > 1) {
-                return Some(window.iter().map(|a| a.name.as_str()).collect());
-            }
-        }
-    }
-    None
-}
-
-/// `[{"data"}, {}]` of a sharding's text: what is in each pair of braces.
-fn dimensions_of(text: &str) -> Vec<String> {
-    let from = text.find(", [").map_or(0, |i| i + 3);
-    let list = text.get(from..).unwrap_or_default();
-    let list = list.split(']').next().unwrap_or_default();
-    let mut out = Vec::new();
-    for part in list.split('{').skip(1) {
-        out.push(part.split('}').next().unwrap_or_default().trim().to_owned());
-    }
-    out
-}
-
-/// `mesh` of `#sdy.sharding<@mesh, ...`.
-fn mesh_name(text: &str) -> Option<&str> {
-    let (_, after) = text.split_once('@')?;
-    after.split([',', '>']).next().map(str::trim)
-}
-
-fn shape_of(i: &Record) -> Shape {
-    crate::hlo::decode_shape(i.bytes(hlo_instruction::SHAPE)).unwrap_or_default()
-}
-
 /// A call that says something of its operand.
 pub(crate) fn custom_call(of: &Record, target: &[u8], side_effect: bool) -> Record {
     let mut out = Record::default();
@@ -484,38 +271,4 @@ fn result_sharding(of: &Record, new: &New) -> Record {
     new.put(&mut out, true);
     out.remove(hlo_instruction::SHARDING);
     out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::hlo::MeshAxis;
-
-    #[test]
-    fn shardings_are_read_by_their_dimensions() {
-        let text = "#sdy.sharding<@mesh, [{\"data\", \"x\"}, {}, {?}], replicated={\"y\"}>";
-        assert_eq!(dimensions_of(text), ["\"data\", \"x\"", "", "?"]);
-        assert_eq!(mesh_name(text), Some("mesh"));
-        let text = "#sdy.sharding_per_value<[<@mesh, [{\"a\"}]>]>";
-        assert_eq!(dimensions_of(text), ["\"a\""]);
-        assert!(dimensions_of("#sdy.sharding<@mesh, []>").is_empty());
-    }
-
-    #[test]
-    fn free_axes_are_taken() {
-        let axis = |name: &str, size| MeshAxis {
-            name: name.to_owned(),
-            size,
-        };
-        let mesh = Mesh {
-            axes: vec![axis("a", 2), axis("b", 2), axis("c", 4)],
-            ..Mesh::default()
-        };
-        let all = |_: &str| true;
-        assert_eq!(axes_for(&mesh, 2, &all).unwrap(), ["a"]);
-        assert_eq!(axes_for(&mesh, 2, &|n| n != "a").unwrap(), ["b"]);
-        assert_eq!(axes_for(&mesh, 4, &all).unwrap(), ["c"]);
-        assert_eq!(axes_for(&mesh, 16, &all).unwrap(), ["a", "b", "c"]);
-        assert_eq!(axes_for(&mesh, 3, &all), None);
-    }
 }

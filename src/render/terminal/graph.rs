@@ -8,7 +8,7 @@ const ROWS: usize = 7;
 
 /// A graph of `bytes` (one entry a program point) at most `width` columns wide; empty for fewer
 /// than two points. Each column shows the largest value of the points it stands for.
-pub fn render_graph(bytes: &[u64], peak_point: usize, width: usize, style: Style) -> String {
+pub(super) fn render_graph(bytes: &[u64], peak_point: usize, width: usize, style: Style) -> String {
     let top = bytes.iter().copied().max().unwrap_or(0);
     if bytes.len() < 2 || top == 0 {
         return String::new();

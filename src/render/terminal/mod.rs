@@ -1,446 +1,154 @@
-//! The report for a terminal: fits 80 columns, uses more when there is more.
+//! A document for a terminal: fits the width it is given, coloured or not.
 
+mod columns;
 mod graph;
-mod layout;
 mod style;
 
-pub use graph::render_graph;
-pub use layout::{render_table, wrap};
 pub use style::Style;
 
-use crate::findings::{Finding, FindingSeverity, SavingKind};
-use crate::render::tables;
-use crate::render::{clean, cut, elide, Align, Cell, Column, Table};
-use crate::report::{DeviceEntry, ModuleReport, Report, ShapesOnly, SpaceReport};
-use crate::units;
+use super::document::{Block, Document, Fact, Item, Mark};
+use super::words::{Tone, Words};
+use super::wrap::wrap;
+use columns::{render_table, spans};
+use graph::render_graph;
+use unicode_width::UnicodeWidthStr;
 
-/// How the terminal report is set.
-#[derive(Debug, Clone, Copy)]
-pub struct TerminalOptions {
-    /// Columns to fill.
-    pub width: usize,
-    /// Rows of each ranking.
-    pub top: usize,
-    /// Colour of the space shown.
-    pub color: i64,
-    /// Escape sequences or none.
-    pub style: Style,
-}
-
-/// Renders the report: the first module in full, the others by name and peak. `timeline` is the
-/// first module's memory at each program point.
-pub fn render_terminal(report: &Report, timeline: &[u64], options: &TerminalOptions) -> String {
-    let mut out = String::new();
-    let style = options.style;
-    let Some(module) = report.modules.first() else {
-        return out;
+/// The document in lines of at most `width` columns.
+pub fn render_terminal(document: &Document, width: usize, style: Style) -> String {
+    let mut out = Screen {
+        text: String::new(),
+        width,
+        style,
     };
-    out.push_str(&header(report, module, options));
-    match Report::space(module, options.color) {
-        Some(space) => {
-            out.push_str(&headline(space, &report.device, options));
-            out.push('\n');
-            out.push_str(&breakdown(space, options));
-            let graph = render_graph(timeline, space.peak_point as usize, options.width, style);
-            if !graph.is_empty() {
-                out.push('\n');
-                out.push_str(&style.bold("Memory over program order\n"));
-                out.push_str(&graph);
-            }
-            out.push('\n');
-            out.push_str(&findings(&space.findings, options));
-            for table in tables(space, options.top) {
-                out.push('\n');
-                out.push_str(&render_table(&table, options.width, style));
-            }
-            out.push_str(&other_spaces(module, options));
-        }
-        None => out.push_str(&without_space(module, options)),
-    }
-    out.push_str(&other_modules(report, options));
-    out
+    out.blocks(&document.blocks, "");
+    out.text
 }
 
-fn header(report: &Report, module: &ModuleReport, options: &TerminalOptions) -> String {
-    let mut facts = Vec::new();
-    if let Some(kind) = &report.device.kind {
-        facts.push(clean(kind));
-    }
-    if module.num_partitions > 1 {
-        facts.push(format!("{} partitions", module.num_partitions));
-    }
-    if module.replica_count > 1 {
-        facts.push(format!("{} replicas", module.replica_count));
-    }
-    facts.push(format!(
-        "{} instructions",
-        units::count(module.instruction_count as u64)
-    ));
-    match module.hosts.as_slice() {
-        [] => {}
-        [one] => facts.push(format!("host {}", clean(one))),
-        many => facts.push(format!("the same on {} hosts", many.len())),
-    }
-    let name = match module.program_id {
-        Some(id) => format!("{}({id})", clean(&module.name)),
-        None => clean(&module.name),
-    };
-    let mut out = options.style.bold(&elide(&name, options.width));
-    out.push('\n');
-    for line in wrap(&facts.join(" · "), options.width) {
-        out.push_str(&format!("{line}\n"));
-    }
-    if let Some(source) = report.sources.get(module.source_index) {
-        out.push_str(
-            &options
-                .style
-                .dim(&elide(&clean(&source.path), options.width)),
-        );
-        out.push('\n');
-    }
-    out.push('\n');
-    out
+/// Columns of a fact's name, at the least: facts and rows of figures stand below one another.
+const FACT: usize = 8;
+
+struct Screen {
+    text: String,
+    width: usize,
+    style: Style,
 }
 
-fn headline(space: &SpaceReport, device: &DeviceEntry, options: &TerminalOptions) -> String {
-    let style = options.style;
-    let capacity = device.hbm_capacity_bytes.filter(|_| space.color == 0);
-    let mut out = String::new();
-    let peak = style.bold(&format!("{:>10}", units::bytes(space.peak_bytes)));
-    match capacity {
-        Some(capacity) => {
-            let share = units::percent(space.peak_bytes, capacity);
-            let bar = bar(
-                space.peak_bytes,
-                capacity,
-                options.width.saturating_sub(52).clamp(8, 40),
-            );
-            let bar = match space.allocated_bytes {
-                a if a > capacity => style.red(&bar),
-                a if a > capacity / 10 * 9 => style.yellow(&bar),
-                _ => style.green(&bar),
-            };
-            out.push_str(&format!(
-                "{:<10} {peak}  {bar} {share} of {}\n",
-                format!("{} peak", space.name),
-                units::bytes(capacity)
-            ));
+impl Screen {
+    /// Blocks behind an indent.
+    fn blocks(&mut self, blocks: &[Block], indent: &str) {
+        let mut before: Option<&Block> = None;
+        for block in blocks {
+            let start = self.text.len();
+            let gap = before.is_some_and(|b| !belongs(b, block));
+            self.block(block, indent);
+            if self.text.len() > start {
+                if gap {
+                    self.text.insert(start, '\n');
+                }
+                before = Some(block);
+            }
         }
-        None => out.push_str(&format!("{:<10} {peak}\n", format!("{} peak", space.name))),
     }
-    let mut fit = format!(
-        "{:<10} {:>10}",
-        "must fit",
-        units::bytes(space.allocated_bytes)
-    );
-    if space.fragmentation_bytes > 0 {
-        fit.push_str(&format!(
-            "  {} more than the peak: fragmentation",
-            units::bytes(space.fragmentation_bytes)
-        ));
+
+    fn block(&mut self, block: &Block, indent: &str) {
+        match block {
+            Block::Heading(_, words) => {
+                let plain = Style { color: false };
+                for line in wrap(words, self.width.saturating_sub(indent.width())) {
+                    let line = self.style.bold(&spans(&line, plain));
+                    self.text.push_str(&format!("{indent}{line}\n"));
+                }
+            }
+            Block::Paragraph(words) | Block::Footer(words) => self.lines(indent, indent, words),
+            Block::Facts(facts) => self.facts(facts, indent),
+            Block::Table(table) => {
+                let text = render_table(table, self.width, self.style);
+                self.text.push_str(&text);
+            }
+            Block::List(items) => self.list(items, indent),
+            Block::Code { text, .. } => {
+                for line in text.lines() {
+                    let line = super::clean(line);
+                    self.text.push_str(format!("{indent}  {line}").trim_end());
+                    self.text.push('\n');
+                }
+            }
+            Block::Details { summary, .. } => self.lines(indent, &format!("{indent}  "), summary),
+            Block::Timeline { bytes, peak_point } => {
+                let graph = render_graph(bytes, *peak_point, self.width, self.style);
+                self.text.push_str(&graph);
+            }
+            Block::Picture { .. } | Block::Drawing { .. } => {}
+        }
     }
-    out.push_str(&format!("{fit}\n"));
-    if let Some(capacity) = capacity {
-        out.push_str(&if space.allocated_bytes > capacity {
-            let over = units::bytes(space.allocated_bytes - capacity);
-            style.red(&format!(
-                "{:<10} {over:>10}  over capacity: it does not fit\n",
-                "over"
-            ))
-        } else {
-            let free = units::bytes(capacity - space.allocated_bytes);
-            format!(
-                "{:<10} {free:>10}  for program code, the runtime and other programs\n",
-                "left"
-            )
+
+    /// Names in a column, what is said of them beside.
+    fn facts(&mut self, facts: &[Fact], indent: &str) {
+        let widest = facts.iter().map(|f| f.name.width()).max().unwrap_or(0);
+        let widest = widest.max(FACT);
+        let next = format!("{indent}{}", " ".repeat(widest + 2));
+        for f in facts {
+            let pad = " ".repeat(widest + 2 - f.name.width());
+            let first = format!("{indent}{}{pad}", f.name);
+            self.lines(&first, &next, &f.value);
+        }
+    }
+
+    fn list(&mut self, items: &[Item], indent: &str) {
+        let last = items.iter().map(|i| match i.mark {
+            Mark::Number(n) => n,
+            _ => 0,
         });
-    }
-    if !space.peak_instruction.is_empty() {
-        let mut facts = vec![clean(&space.peak_instruction)];
-        if let Some(s) = &space.peak_source {
-            facts.push(format!("{}:{}", clean(&s.file), s.line));
-        }
-        facts.push(format!(
-            "point {} of {}",
-            space.peak_point, space.point_count
-        ));
-        let label = format!("{:<10} ", "peak at");
-        let room = options.width.saturating_sub(label.len());
-        out.push_str(&format!("{label}{}\n", elide(&facts.join(" · "), room)));
-        if !space.peak_op_name.is_empty() {
-            let name = elide(&clean(&space.peak_op_name), room);
-            out.push_str(&format!("{:<10} {}\n", "", options.style.dim(&name)));
-        }
-    }
-    out
-}
-
-/// A bar of `width` characters, filled to `part` of `whole`.
-fn bar(part: u64, whole: u64, width: usize) -> String {
-    let filled = (u128::from(part) * width as u128)
-        .checked_div(u128::from(whole))
-        .map_or(0, |f| usize::try_from(f).unwrap_or(width).min(width));
-    format!("{}{}", "█".repeat(filled), "░".repeat(width - filled))
-}
-
-fn breakdown(space: &SpaceReport, options: &TerminalOptions) -> String {
-    let b = &space.breakdown;
-    let parts = [
-        ("temporaries", b.temporary_bytes),
-        ("arguments, not donated", b.parameter_bytes),
-        ("arguments, donated", b.donated_bytes),
-        ("outputs", b.output_bytes),
-        ("constants", b.constant_bytes),
-    ];
-    let mut out = options.style.bold("What it is made of\n");
-    for (name, bytes) in parts.into_iter().filter(|(_, bytes)| *bytes > 0) {
-        let bar_width = options.width.saturating_sub(50).clamp(8, 40);
-        out.push_str(&format!(
-            "  {:>10}  {:>6}  {}  {name}\n",
-            units::bytes(bytes),
-            units::percent(bytes, space.peak_bytes),
-            options.style.blue(&bar(bytes, space.peak_bytes, bar_width)),
-        ));
-    }
-    if space.padding_bytes > 0 {
-        out.push_str(&options.style.dim(&format!(
-            "  {} of it is tile padding ({})\n",
-            units::bytes(space.padding_bytes),
-            units::percent(space.padding_bytes, space.peak_bytes)
-        )));
-    }
-    out
-}
-
-fn findings(findings: &[Finding], options: &TerminalOptions) -> String {
-    let style = options.style;
-    if findings.is_empty() {
-        return style.dim("Findings: none\n");
-    }
-    let mut out = style.bold("Findings\n");
-    let most = (options.top.div_ceil(2) + 1).min(findings.len());
-    let (shown, left_out) = findings.split_at(most);
-    for (i, f) in shown.iter().enumerate() {
-        let number = format!("{:>3}. ", i + 1);
-        let title = wrap(&clean(&f.title), options.width.saturating_sub(5));
-        for (n, line) in title.iter().enumerate() {
-            let line = match f.severity {
-                FindingSeverity::High => style.bold(line),
-                _ => line.clone(),
+        let digits = last.max().unwrap_or(0).to_string().len().max(2);
+        let airy = is_airy(items);
+        for (n, item) in items.iter().enumerate() {
+            if n > 0 && airy {
+                self.text.push('\n');
+            }
+            let (mark, tone) = match item.mark {
+                Mark::Bullet => ("  - ".to_owned(), Tone::Plain),
+                Mark::Number(n) => (format!("{n:>digits$}. "), Tone::Plain),
+                Mark::Yes => ("  + ".to_owned(), Tone::Good),
+                Mark::No => ("  - ".to_owned(), Tone::Warning),
             };
-            let lead = if n == 0 { number.as_str() } else { "     " };
-            out.push_str(&format!("{lead}{line}\n"));
-        }
-        let mut detail = Vec::new();
-        if f.saving_bytes > 0 {
-            let how = match f.saving {
-                SavingKind::Exact => "saves",
-                SavingKind::Simulated => "saves about",
-                SavingKind::UpperBound => "saves up to",
-            };
-            detail.push(style.green(&format!("{how} {}", units::bytes(f.saving_bytes))));
-        }
-        detail.push(style.dim(f.kind.name()));
-        out.push_str(&format!("     {}\n", detail.join(" · ")));
-        if !f.action.is_empty() {
-            for line in wrap(
-                &format!("→ {}", clean(&f.action)),
-                options.width.saturating_sub(5),
-            ) {
-                out.push_str(&format!("     {line}\n"));
+            let next = format!("{indent}{}", " ".repeat(mark.width()));
+            let first = format!("{indent}{}", self.style.tone(tone, &mark));
+            for (n, block) in item.blocks.iter().enumerate() {
+                match block {
+                    Block::Paragraph(words) if n == 0 => self.lines(&first, &next, words),
+                    other => self.block(other, &next),
+                }
             }
         }
     }
-    if !left_out.is_empty() {
-        out.push_str(&style.dim(&format!(
-            "  … and {} more findings (--top N shows more)\n",
-            left_out.len()
-        )));
-    }
-    out
-}
 
-fn other_spaces(module: &ModuleReport, options: &TerminalOptions) -> String {
-    let others: Vec<_> = module
-        .memory_spaces
-        .iter()
-        .filter(|s| s.color != options.color && s.peak_bytes > 0)
-        .collect();
-    if others.is_empty() {
-        return String::new();
-    }
-    let table = Table {
-        title: "Other memory spaces".to_owned(),
-        note: "rank one with --space NAME".to_owned(),
-        columns: vec![
-            Column {
-                name: "peak",
-                align: Align::Right,
-            },
-            Column {
-                name: "allocated",
-                align: Align::Right,
-            },
-            Column {
-                name: "color",
-                align: Align::Right,
-            },
-            Column {
-                name: "space",
-                align: Align::Flexible,
-            },
-        ],
-        rows: others
-            .iter()
-            .map(|s| {
-                vec![
-                    Cell::Bytes(s.peak_bytes),
-                    Cell::Bytes(s.allocated_bytes),
-                    Cell::Text(s.color.to_string()),
-                    Cell::Text(s.name.clone()),
-                ]
-            })
-            .collect(),
-        left_out: String::new(),
-    };
-    format!("\n{}", render_table(&table, options.width, options.style))
-}
-
-/// A module whose peak cannot be told: why, and what can be known.
-fn without_space(module: &ModuleReport, options: &TerminalOptions) -> String {
-    let Some(shapes) = &module.shapes_only else {
-        return format!("This module uses no memory in space {}.\n", options.color);
-    };
-    let mut out = String::new();
-    let text = "No buffer assignment in this file, so the peak, temporaries and live ranges are \
-                unknown. Use the *after_optimizations.hlo.pb of the same dump, or a profile. What \
-                its shapes tell:";
-    for line in wrap(text, options.width) {
-        out.push_str(&format!("{line}\n"));
-    }
-    out.push('\n');
-    out.push_str(&format!(
-        "  {:>10}  parameters\n  {:>10}  outputs\n  {:>10}  of both is tile padding\n\n",
-        units::bytes(shapes.parameter_bytes),
-        units::bytes(shapes.output_bytes),
-        units::bytes(shapes.padding_bytes)
-    ));
-    out.push_str(&render_table(
-        &shapes_table(shapes, options.top),
-        options.width,
-        options.style,
-    ));
-    out
-}
-
-/// The arrays of a module without buffer assignment.
-pub(crate) fn shapes_table(shapes: &ShapesOnly, top: usize) -> Table {
-    let (shown, left_out) = cut(&shapes.arrays, top, |a| a.size_bytes, "arrays");
-    Table {
-        title: "Parameters and outputs".to_owned(),
-        note: if shapes.shapes_are_global {
-            "shapes before partitioning: of the whole program, not of one device".to_owned()
-        } else {
-            String::new()
-        },
-        columns: vec![
-            Column {
-                name: "size",
-                align: Align::Right,
-            },
-            Column {
-                name: "padding",
-                align: Align::Right,
-            },
-            Column {
-                name: "kind",
-                align: Align::Left,
-            },
-            Column {
-                name: "shape",
-                align: Align::Flexible,
-            },
-            Column {
-                name: "what",
-                align: Align::Flexible,
-            },
-        ],
-        rows: shown
-            .iter()
-            .map(|a| {
-                vec![
-                    Cell::Bytes(a.size_bytes),
-                    Cell::Bytes(a.size_bytes - a.unpadded_bytes.min(a.size_bytes)),
-                    Cell::Text(a.kind.to_owned()),
-                    Cell::Shape(a.shape.clone()),
-                    Cell::Code(a.name.clone()),
-                ]
-            })
-            .collect(),
-        left_out,
+    /// Words behind `first`, further lines behind `next`; both are as wide.
+    fn lines(&mut self, first: &str, next: &str, words: &Words) {
+        let room = self.width.saturating_sub(next.width());
+        for (n, line) in wrap(words, room).iter().enumerate() {
+            let lead = if n == 0 { first } else { next };
+            let line = spans(line, self.style);
+            self.text.push_str(format!("{lead}{line}").trim_end());
+            self.text.push('\n');
+        }
     }
 }
 
-fn other_modules(report: &Report, options: &TerminalOptions) -> String {
-    let others = report.modules.get(1..).unwrap_or_default();
-    if others.is_empty() {
-        return String::new();
+/// Whether entries stand apart: those with lines to copy are long.
+fn is_airy(items: &[Item]) -> bool {
+    let code = |b: &Block| matches!(b, Block::Code { .. });
+    items.iter().any(|i| i.blocks.iter().any(code))
+}
+
+/// Whether a block follows another without a blank line.
+fn belongs(before: &Block, block: &Block) -> bool {
+    match (before, block) {
+        (Block::Heading(..), _) => true,
+        (Block::Paragraph(_) | Block::Table(_), Block::Facts(_)) => true,
+        (Block::Facts(_) | Block::Paragraph(_), Block::Table(t)) => t.title.is_empty(),
+        (Block::Table(t), Block::List(items)) => t.title.is_empty() && !is_airy(items),
+        (Block::Details { .. }, Block::Details { .. } | Block::Paragraph(_)) => true,
+        (Block::Paragraph(_), Block::List(_)) => true,
+        _ => false,
     }
-    let peak = |m: &ModuleReport| Report::space(m, options.color).map_or(0, |s| s.peak_bytes);
-    let (shown, _) = others.split_at(others.len().min(options.top));
-    let table = Table {
-        title: "Other modules".to_owned(),
-        note: "show one with --module NAME".to_owned(),
-        columns: vec![
-            Column {
-                name: "peak",
-                align: Align::Right,
-            },
-            Column {
-                name: "instructions",
-                align: Align::Right,
-            },
-            Column {
-                name: "module",
-                align: Align::Flexible,
-            },
-            Column {
-                name: "",
-                align: Align::Flexible,
-            },
-        ],
-        rows: shown
-            .iter()
-            .map(|m| {
-                vec![
-                    match Report::space(m, options.color) {
-                        Some(s) => Cell::Bytes(s.peak_bytes),
-                        None => Cell::Text("unknown".to_owned()),
-                    },
-                    Cell::Count(m.instruction_count as u64),
-                    Cell::Code(match m.program_id {
-                        Some(id) => format!("{}({id})", m.name),
-                        None => m.name.clone(),
-                    }),
-                    match (&m.shapes_only, report.sources.get(m.source_index)) {
-                        (Some(_), _) => Cell::Text("no buffer assignment".to_owned()),
-                        // Programs of one name are told apart by their files.
-                        (None, Some(s)) if m.program_id.is_none() => Cell::Code(s.path.clone()),
-                        _ => Cell::Text(String::new()),
-                    },
-                ]
-            })
-            .collect(),
-        left_out: match others.len() - shown.len() {
-            0 => String::new(),
-            n => {
-                let largest = others.get(shown.len()).map_or(0, peak);
-                format!(
-                    "… and {n} more modules, each {} or less",
-                    units::bytes(largest)
-                )
-            }
-        },
-    };
-    format!("\n{}", render_table(&table, options.width, options.style))
 }

@@ -1,4 +1,6 @@
-//! Colours of the terminal report, or none.
+//! Colours of a terminal, or none.
+
+use crate::render::words::Tone;
 
 /// Whether escape sequences are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -26,19 +28,18 @@ impl Style {
         self.wrap("2", text)
     }
 
-    /// Over the limit.
-    pub fn red(self, text: &str) -> String {
-        self.wrap("31", text)
-    }
-
-    /// Close to the limit.
-    pub fn yellow(self, text: &str) -> String {
-        self.wrap("33", text)
-    }
-
-    /// Fine; a saving.
-    pub fn green(self, text: &str) -> String {
-        self.wrap("32", text)
+    /// As words of a tone are shown.
+    pub fn tone(self, tone: Tone, text: &str) -> String {
+        match tone {
+            Tone::Plain | Tone::Code | Tone::Path | Tone::Link => text.to_owned(),
+            Tone::Quoted => text.to_owned(),
+            Tone::Strong => self.bold(text),
+            Tone::Quiet => self.dim(text),
+            Tone::Good => self.wrap("32", text),
+            Tone::Warning => self.wrap("33", text),
+            Tone::Bad => self.wrap("31", text),
+            Tone::Drawn => self.blue(text),
+        }
     }
 
     /// The graph.

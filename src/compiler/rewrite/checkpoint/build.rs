@@ -1,5 +1,8 @@
 //! Instructions and shapes made from nothing.
+//!
+//! In: shapes as bytes, ids of operands. Out: records for [`Computation::push`].
 
+use crate::compiler::rewrite::module::Computation;
 use crate::compiler::rewrite::record::Record;
 use crate::compiler::wire_out::Message;
 use crate::hlo::decode::schema::{hlo_instruction, layout, shape};
@@ -83,4 +86,25 @@ pub(crate) fn tuple(parts: &[Vec<u8>]) -> Vec<u8> {
         out.bytes(shape::TUPLE_SHAPES, part);
     }
     out.0
+}
+
+/// Lets values through a barrier together; ids of what comes out, in order.
+pub(crate) fn barrier(
+    computation: &mut Computation,
+    values: &[u64],
+    shapes: &[Vec<u8>],
+) -> Vec<u64> {
+    let shape = tuple(shapes);
+    let all = instruction("tuple", shape.clone(), values.iter().copied());
+    let all = computation.push(all);
+    let through = computation.push(instruction("opt-barrier", shape, [all]));
+    let parts = shapes.iter().enumerate();
+    parts
+        .map(|(at, s)| computation.push(part(through, at, s.clone())))
+        .collect()
+}
+
+/// The shape of an instruction, as bytes.
+pub(crate) fn shape_of(i: &Record) -> Vec<u8> {
+    i.bytes(hlo_instruction::SHAPE).to_vec()
 }

@@ -11,34 +11,15 @@ mod graph;
 mod inline;
 mod loops;
 mod scan;
+mod wanted;
 mod written;
 
 use super::arguments::returned;
-use super::module::{Computation, Editable};
-use super::record::Record;
-use super::{nothing, Context};
+use super::context::{nothing, Context};
+use super::module::Editable;
 use crate::error::Result;
-use crate::hlo::decode::schema::hlo_instruction;
-use crate::hlo::Opcode;
 
-/// What is to be computed again.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted<'w> {
-    /// Part of an operation path; `None` for everything.
-    scope: Option<&'w str>,
-    /// Whether results of matrix products are kept.
-    dots: bool,
-}
-
-impl Wanted<'_> {
-    fn covers(&self, op_name: &str) -> bool {
-        self.scope.is_none_or(|s| op_name.contains(s))
-    }
-
-    fn keeps(&self, opcode: Opcode) -> bool {
-        self.dots && opcode.is_product()
-    }
-}
+use wanted::Wanted;
 
 /// `SCOPE[:dots]`; `all` for every block.
 pub(crate) fn checkpoint(
@@ -50,10 +31,7 @@ pub(crate) fn checkpoint(
         Some(scope) => (scope, true),
         None => (value, false),
     };
-    let wanted = Wanted {
-        scope: Some(scope).filter(|s| *s != "all"),
-        dots,
-    };
+    let wanted = Wanted::new(scope, dots);
     inline::inline_calls(module)?;
     let mut loops = Vec::new();
     for at in 0..module.computations.len() {
@@ -114,21 +92,4 @@ fn data_arguments(context: &Context<'_, '_>) -> Vec<usize> {
     }
     found.retain(|(_, first)| batches.is_empty() || batches.contains(first));
     found.into_iter().map(|f| f.0).collect()
-}
-
-/// Lets values through a barrier together; ids of what comes out, in order.
-fn barrier(computation: &mut Computation, values: &[u64], shapes: &[Vec<u8>]) -> Vec<u64> {
-    let shape = build::tuple(shapes);
-    let all = build::instruction("tuple", shape.clone(), values.iter().copied());
-    let all = computation.push(all);
-    let through = computation.push(build::instruction("opt-barrier", shape, [all]));
-    let parts = shapes.iter().enumerate();
-    parts
-        .map(|(at, s)| computation.push(build::part(through, at, s.clone())))
-        .collect()
-}
-
-/// The shape of an instruction, as bytes.
-fn shape_of(i: &Record) -> Vec<u8> {
-    i.bytes(hlo_instruction::SHAPE).to_vec()
 }

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use super::build;
 use super::graph::Graph;
 use super::loops::{loop_at, Loop};
-use super::Wanted;
+use super::wanted::Wanted;
 use crate::compiler::rewrite::module::Editable;
 use crate::compiler::rewrite::record::Record;
 use crate::hlo::decode::schema::hlo_instruction;
@@ -406,7 +406,7 @@ fn behind_barrier(
         .iter()
         .map(|i| i.number(hlo_instruction::ID))
         .collect();
-    let fresh = super::barrier(body, &through, &shapes);
+    let fresh = build::barrier(body, &through, &shapes);
     let fresh: FxHashMap<u64, u64> = through.iter().copied().zip(fresh).collect();
     for (i, id) in body.instructions.iter_mut().zip(&before) {
         let own = fresh.contains_key(id);

@@ -8,8 +8,9 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::blocks::{find, Blocks, Passes};
+use super::build;
 use super::graph::Graph;
-use super::Wanted;
+use super::wanted::Wanted;
 use crate::compiler::rewrite::module::Computation;
 use crate::hlo::decode::schema::hlo_instruction;
 use crate::hlo::Opcode;
@@ -173,11 +174,11 @@ impl<'w> Work<'w> {
         // The first instructions are still those of the graph, in its order.
         let shapes: Vec<Vec<u8>> = through
             .iter()
-            .map(|&at| super::shape_of(&computation.instructions[at]))
+            .map(|&at| build::shape_of(&computation.instructions[at]))
             .collect();
         // Those that an earlier layer's copies stand for by now.
         let ids: Vec<u64> = through.iter().map(|&at| nodes[at].id).collect();
-        let fresh = super::barrier(computation, &ids, &shapes);
+        let fresh = build::barrier(computation, &ids, &shapes);
         let behind: FxHashMap<usize, u64> = through.iter().copied().zip(fresh).collect();
         let mut copies: FxHashMap<usize, u64> = FxHashMap::default();
         for &at in again {

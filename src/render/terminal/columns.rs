@@ -3,8 +3,10 @@
 use unicode_width::UnicodeWidthStr;
 
 use super::style::Style;
-use crate::render::table::without_layout;
+use crate::render::words::{Span, Words};
+use crate::render::wrap::wrap;
 use crate::render::{clean, elide, Align, Cell, Table};
+use crate::text::without_layout;
 
 /// Space between columns.
 const GAP: usize = 2;
@@ -22,13 +24,24 @@ const INDENT: usize = 12;
 /// From this width on, optional columns are shown.
 const ROOMY: usize = 100;
 
+/// Narrowest and widest bar.
+const BAR: (usize, usize) = (8, 40);
+
+/// A line with the colours of its words.
+pub(super) fn spans(line: &[Span], style: Style) -> String {
+    line.iter().map(|s| style.tone(s.tone, &s.text)).collect()
+}
+
 /// The table as lines of at most `width` columns.
-pub fn render_table(table: &Table, width: usize, style: Style) -> String {
-    let mut out = style.bold(&table.title);
-    out.push('\n');
-    if !table.note.is_empty() {
-        for line in wrap(&table.note, width.saturating_sub(2)) {
-            out.push_str(&style.dim(&format!("  {line}\n")));
+pub(super) fn render_table(table: &Table, width: usize, style: Style) -> String {
+    let mut out = String::new();
+    let note = Words::from(table.note.as_str());
+    if !table.title.is_empty() {
+        out.push_str(&format!("{}\n", style.bold(&clean(&table.title))));
+    }
+    if !note.is_empty() {
+        for line in wrap(&note, width.saturating_sub(GAP)) {
+            out.push_str(&style.dim(&format!("  {}\n", spans(&line, style))));
         }
     }
     // Layouts are for wide terminals: what costs by layout is said in a column of its own.
@@ -36,15 +49,18 @@ pub fn render_table(table: &Table, width: usize, style: Style) -> String {
         Cell::Shape(s) if width < WIDE => without_layout(&clean(s)),
         c => c.text(),
     };
-    let cells: Vec<Vec<String>> = table
+    let mut cells: Vec<Vec<String>> = table
         .rows
         .iter()
         .map(|r| r.iter().map(text).collect())
         .collect();
-    let flexible = table
-        .columns
-        .iter()
-        .filter(|c| c.align == Align::Flexible)
+    let flexible = (0..table.columns.len())
+        .filter(|&i| table.columns[i].align == Align::Flexible)
+        .filter(|&i| {
+            cells
+                .iter()
+                .any(|r| r.get(i).is_some_and(|t| !t.is_empty()))
+        })
         .count();
     // Two long columns side by side would both be cut to nothing: the last one gets a line of its
     // own.
@@ -55,10 +71,24 @@ pub fn render_table(table: &Table, width: usize, style: Style) -> String {
     if apart {
         widths[last] = 0;
     }
-    out.push_str(&style.dim(&line(table, &heading, &widths)));
-    out.push('\n');
-    for row in &cells {
-        out.push_str(&line(table, row, &widths));
+    for (row, cells) in table.rows.iter().zip(&mut cells) {
+        for ((cell, text), &width) in row.iter().zip(cells).zip(&widths) {
+            if let Cell::Bar(part, whole, _) = cell {
+                *text = bar(*part, *whole, width);
+            }
+        }
+    }
+    if heading.iter().any(|h| !h.is_empty()) {
+        let plain = |_: usize, text: &str| text.to_owned();
+        let line = line(table, &heading, &widths, plain);
+        out.push_str(&format!("{}\n", style.dim(&line)));
+    }
+    for (cells_of, row) in table.rows.iter().zip(&cells) {
+        let tone = |i: usize, text: &str| match cells_of.get(i) {
+            Some(Cell::Bar(_, _, tone)) => style.tone(*tone, text),
+            _ => text.to_owned(),
+        };
+        out.push_str(&line(table, row, &widths, tone));
         out.push('\n');
         if let Some(text) = row.get(last).filter(|t| apart && !t.is_empty()) {
             let text = elide(text, width.saturating_sub(INDENT));
@@ -66,9 +96,17 @@ pub fn render_table(table: &Table, width: usize, style: Style) -> String {
         }
     }
     if !table.left_out.is_empty() {
-        out.push_str(&style.dim(&format!("  {}\n", table.left_out)));
+        out.push_str(&style.dim(&format!("  {}\n", clean(&table.left_out))));
     }
     out
+}
+
+/// A bar of `width` characters, filled to `part` of `whole`.
+fn bar(part: u64, whole: u64, width: usize) -> String {
+    let filled = (u128::from(part) * width as u128)
+        .checked_div(u128::from(whole))
+        .map_or(0, |f| usize::try_from(f).unwrap_or(width).min(width));
+    format!("{}{}", "█".repeat(filled), "░".repeat(width - filled))
 }
 
 /// Width of each column; 0 = left out.
@@ -89,6 +127,7 @@ fn column_widths(
                 .map(|t| t.width())
                 .max();
             match widest {
+                _ if c.align == Align::Bar => BAR.0,
                 _ if apart == Some(i) => 0,
                 // A column with nothing in it is not worth a heading.
                 None | Some(0) => 0,
@@ -105,6 +144,12 @@ fn column_widths(
         .map(|i| widths[i] + GAP)
         .sum();
     let mut left = width.saturating_sub(fixed);
+    let wanted: usize = flexible.iter().map(|&i| widths[i] + GAP).sum();
+    if let Some(bar) = table.columns.iter().position(|c| c.align == Align::Bar) {
+        let more = left.saturating_sub(wanted).min(BAR.1 - BAR.0);
+        widths[bar] += more;
+        left -= more;
+    }
     let mut waiting = flexible;
     // Where even the narrowest do not fit, the last but one goes first: the last says what it is.
     while waiting.len() > 1 && left < waiting.len() * (NARROWEST + GAP) {
@@ -128,69 +173,29 @@ fn column_widths(
     widths
 }
 
-fn line(table: &Table, cells: &[String], widths: &[usize]) -> String {
+/// A row set in columns; `tone` colours a cell by its place.
+fn line(
+    table: &Table,
+    cells: &[String],
+    widths: &[usize],
+    tone: impl Fn(usize, &str) -> String,
+) -> String {
     let mut out = String::new();
-    for ((cell, column), &width) in cells.iter().zip(&table.columns).zip(widths) {
+    for (i, ((cell, column), &width)) in cells.iter().zip(&table.columns).zip(widths).enumerate() {
         if width == 0 {
             continue;
         }
         out.push_str(&" ".repeat(GAP));
         let text = elide(cell, width);
         let pad = " ".repeat(width.saturating_sub(text.width()));
-        match column.align {
-            Align::Right => {
-                out.push_str(&pad);
-                out.push_str(&text);
-            }
-            Align::Left | Align::Optional | Align::Flexible => {
-                out.push_str(&text);
-                out.push_str(&pad);
-            }
-        }
+        let text = tone(i, &text);
+        out.push_str(&match column.align {
+            Align::Right => format!("{pad}{text}"),
+            Align::Left | Align::Optional | Align::Bar | Align::Flexible => format!("{text}{pad}"),
+        });
     }
-    out.trim_end().to_owned()
-}
-
-/// Breaks text into lines of at most `width` columns, at blanks where it can.
-pub fn wrap(text: &str, width: usize) -> Vec<String> {
-    let width = width.max(8);
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        let mut word = word.to_owned();
-        loop {
-            let current = lines.last_mut().map(|l| l.width()).unwrap_or(0);
-            let needed = word.width() + usize::from(current > 0);
-            if current + needed <= width {
-                if let Some(l) = lines.last_mut() {
-                    if current > 0 {
-                        l.push(' ');
-                    }
-                    l.push_str(&word);
-                }
-                break;
-            }
-            if current > 0 {
-                lines.push(String::new());
-                continue;
-            }
-            // One word longer than the line.
-            let cut = word
-                .char_indices()
-                .map(|(i, c)| i + c.len_utf8())
-                .take_while(|&i| word[..i].width() <= width)
-                .last()
-                .unwrap_or(word.len());
-            let rest = word.split_off(cut);
-            if let Some(l) = lines.last_mut() {
-                l.push_str(&word);
-            }
-            word = rest;
-            if word.is_empty() {
-                break;
-            }
-        }
-    }
-    lines
+    let start = if table.title.is_empty() { GAP } else { 0 };
+    out.get(start..).unwrap_or_default().trim_end().to_owned()
 }
 
 #[cfg(test)]
@@ -200,21 +205,19 @@ mod tests {
 
     #[test]
     fn every_line_fits() {
-        let column = |name, align| Column { name, align };
         let table = Table {
             title: "T".into(),
-            note: String::new(),
             columns: vec![
-                column("size", Align::Right),
-                column("shape", Align::Flexible),
-                column("what", Align::Flexible),
+                Column::right("size"),
+                Column::flexible("shape"),
+                Column::flexible("what"),
             ],
             rows: vec![vec![
                 Cell::Bytes(1 << 30),
                 Cell::Code("f32[8192,8192,8192]{2,1,0:T(8,128)}".into()),
                 Cell::Code("jit(train_step)/transpose(jvp(layer_0))/mlp/dot_general".into()),
             ]],
-            left_out: String::new(),
+            ..Table::default()
         };
         for width in [10, 40, 60, 80, 200] {
             let text = render_table(&table, width, Style::default());
@@ -222,11 +225,5 @@ mod tests {
             assert!(widest <= width.max(18), "{width}: {text}");
         }
         assert!(render_table(&table, 200, Style::default()).contains("mlp/dot_general"));
-    }
-
-    #[test]
-    fn long_words_are_broken() {
-        assert_eq!(wrap("aaaaaaaaaaaa bb", 8), ["aaaaaaaa", "aaaa bb"]);
-        assert_eq!(wrap("", 8), [""]);
     }
 }
