@@ -61,8 +61,14 @@ fn every_operand_of_a_changed_module_stands_before_its_user() {
 #[test]
 fn a_checkpoint_computes_layers_again_behind_barriers() {
     for (sample, edit, layers) in [
-        ("lm_v6e", "--checkpoint all", "computed again"),
-        ("lm_v6e", "--checkpoint all:dots", "computed again"),
+        ("programs/mlp_train_v5e", "--checkpoint all", "blocks of"),
+        (
+            "programs/mlp_train_v5e",
+            "--checkpoint all:dots",
+            "blocks of",
+        ),
+        ("lm_v6e", "--checkpoint all", "stacked values less"),
+        ("lm_v6e", "--checkpoint all:dots", "stacked values less"),
         ("mlp_scan_v4", "--checkpoint all", "stacked values less"),
         (
             "mlp_scan_v4",

@@ -146,7 +146,7 @@ fn roll(module: &mut Editable, pair: &Pair, wanted: &Wanted<'_>) -> Option<Rolle
         }
     }
     let in_scope = |n: &super::graph::Node| wanted.covers(&n.op_name);
-    if !forward.nodes.iter().any(in_scope) {
+    if !forward.nodes.iter().any(in_scope) || slices.is_empty() {
         return None;
     }
     let index = backward.nodes[index?].id;
@@ -158,6 +158,11 @@ fn roll(module: &mut Editable, pair: &Pair, wanted: &Wanted<'_>) -> Option<Rolle
         rounds,
     };
     let needed = work.needed(slices.iter().map(|s| s.1), wanted)?;
+    let replaced = |s: &&(usize, usize, usize)| needed.saved_stack(s.2, &work).is_none();
+    let stacks = slices.iter().filter(replaced).count();
+    if stacks == 0 {
+        return None;
+    }
     let (made, barrier) = work.copy(module, &needed, index)?;
     behind_barrier(module, pair, &backward, &barrier, |id| {
         let at = backward.position(id)?;
@@ -168,10 +173,7 @@ fn roll(module: &mut Editable, pair: &Pair, wanted: &Wanted<'_>) -> Option<Rolle
     for c in [pair.forward.within, pair.forward.body, pair.backward.body] {
         module.computations[c].sort();
     }
-    Some(Rolled {
-        rounds,
-        stacks: slices.len(),
-    })
+    Some(Rolled { rounds, stacks })
 }
 
 /// What has to be computed again, and from what.
