@@ -6,13 +6,17 @@
 mod agree;
 mod common;
 
+use xpeak::findings::FindingKind;
+
 #[test]
-fn donation_is_one_verdict() {
+fn a_finding_and_its_edit_are_one_verdict() {
     let mut folders = common::folders();
     folders.extend(common::folders_in(&common::samples().join("pairs")));
-    let seen = agree::donations(&folders);
+    let seen = agree::findings_and_edits(&folders);
+    assert!(agree::looked_at_all(&seen, 2), "{seen:#?}");
+    let donations = seen[&FindingKind::DONATION];
     assert!(
-        seen.exact >= 10 && seen.bounded >= 8 && seen.in_vain >= 4,
-        "{seen:?}"
+        donations.same >= 10 && donations.less >= 8 && donations.without_effect >= 4,
+        "{seen:#?}"
     );
 }

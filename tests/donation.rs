@@ -220,7 +220,7 @@ fn a_copy_of_the_argument_is_counted() {
 
 /// A cache that is donated, but read while the new one is filled, is in memory twice.
 #[test]
-fn donation_in_vain_is_told_and_promises_nothing() {
+fn donation_without_effect_is_told_and_promises_nothing() {
     let all = |name: &str| {
         let bytes = common::read(name);
         let mut found = look(&bytes, xpeak::findings::all_findings);

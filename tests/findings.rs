@@ -124,7 +124,7 @@ fn saved_activations_are_what_backward_reads() {
             "{saved:?}"
         );
         for s in saved {
-            let op = ctx.program.module.instruction(s.maker).op_name;
+            let op = ctx.program.module.instruction(s.producer).op_name;
             assert!(op.contains("jvp(") && !op.contains("transpose("), "{op}");
             assert_eq!(s.bytes, ctx.peak.buffers[s.peak_index].counted_bytes);
         }

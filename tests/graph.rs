@@ -5,7 +5,7 @@
 mod build;
 mod common;
 
-use xpeak::dataflow::{Graph, ProgramPoints};
+use xpeak::dataflow::{reads_of, Graph, ProgramPoints, Through};
 use xpeak::hlo::{decode_program, HloContainer};
 use xpeak::hlo::{HeapEventKind, MemorySpace};
 use xpeak::memory::space_usage;
@@ -106,7 +106,8 @@ fn calls_in_a_circle_end() {
     let p = graph.program_order()[0];
     assert_eq!(graph.uses(p).len(), 1);
     let mut budget = 1000;
-    let reads = xpeak::dataflow::reads_of(&program, &graph, p, &[], &mut budget);
+    let (value, through) = ((p, Vec::new()), Through::Names);
+    let reads = reads_of(&program, &graph, &value, through, &mut budget);
     assert_eq!(reads.reads.len(), 0, "a call of itself reads nothing");
 }
 

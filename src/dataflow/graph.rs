@@ -6,8 +6,6 @@
 //! once; bodies of fusions and of reductions have no place in it. A loop's body runs many times,
 //! so "later in the order" means "later in time" only outside of a common loop.
 
-use rustc_hash::FxHashMap;
-
 use crate::hlo::{BufferAssignment, ComputationId, HeapEventKind, InstructionId, Opcode, Program};
 use crate::memory::ArenaUsage;
 
@@ -20,10 +18,6 @@ pub struct Graph {
     /// Place of each instruction in the program order; `NOT_RUN` if it has none.
     order: Vec<u32>,
     flat: Vec<InstructionId>,
-    /// The instruction that runs a computation, by computation; the first one.
-    caller: FxHashMap<ComputationId, InstructionId>,
-    /// `(computation, parameter number, parameter)`, sorted.
-    parameters: Vec<(ComputationId, u32, InstructionId)>,
 }
 
 /// One use of a value.
@@ -49,9 +43,8 @@ impl Graph {
     fn collect_uses(&mut self, program: &Program<'_>) {
         let module = &program.module;
         let count = module.instructions.len();
-        let ids = || (0..count as u32).map(InstructionId);
         let mut starts = vec![0u32; count + 1];
-        for i in ids() {
+        for i in module.ids() {
             for o in module.operands(i) {
                 if let Some(n) = starts.get_mut(o.index() + 1) {
                     *n += 1;
@@ -67,7 +60,7 @@ impl Graph {
             operand: 0,
         };
         self.uses = vec![empty; starts.last().copied().unwrap_or(0) as usize];
-        for user in ids() {
+        for user in module.ids() {
             for (operand, o) in module.operands(user).iter().enumerate() {
                 let Some(at) = next.get_mut(o.index()) else {
                     continue;
@@ -91,14 +84,6 @@ impl Graph {
             }
         }
         self.starts = starts;
-        for id in ids() {
-            let i = module.instruction(id);
-            if i.opcode == Opcode::Parameter {
-                self.parameters
-                    .push((i.computation, i.parameter_number, id));
-            }
-        }
-        self.parameters.sort_unstable();
     }
 
     fn flatten(&mut self, program: &Program<'_>) {
@@ -110,12 +95,7 @@ impl Graph {
         enter(program, entry, &mut seen, &mut stack);
         while let Some(frame) = stack.last_mut() {
             if let Some(called) = frame.pending.pop() {
-                let caller = frame.sequence.get(frame.at).copied();
-                if enter(program, called, &mut seen, &mut stack) {
-                    if let Some(caller) = caller {
-                        self.caller.insert(called, caller);
-                    }
-                }
+                enter(program, called, &mut seen, &mut stack);
                 continue;
             }
             if frame.entered {
@@ -159,14 +139,6 @@ impl Graph {
         part(from, from + len).chain(part(whole, uses.len()))
     }
 
-    /// Parameter number `number` of a computation.
-    pub fn parameter(&self, computation: ComputationId, number: u32) -> Option<InstructionId> {
-        let from = (computation, number, InstructionId(0));
-        let at = self.parameters.partition_point(|p| *p < from);
-        let found = self.parameters.get(at)?;
-        (found.0 == computation && found.1 == number).then_some(found.2)
-    }
-
     /// Uses of an instruction's result: of a tuple by element, then by user.
     pub fn uses(&self, id: InstructionId) -> &[Use] {
         let bound = |i: usize| self.starts.get(i).copied().unwrap_or(0) as usize;
@@ -187,12 +159,6 @@ impl Graph {
             .get(id.index())
             .copied()
             .filter(|&o| o != NOT_RUN)
-    }
-
-    /// The call, conditional or while that runs a computation; `None` for the entry and for bodies
-    /// of fusions and reductions. Where several do, the first in program order.
-    pub fn caller_of(&self, computation: ComputationId) -> Option<InstructionId> {
-        self.caller.get(&computation).copied()
     }
 }
 
@@ -216,10 +182,10 @@ fn enter(
     computation: ComputationId,
     seen: &mut [bool],
     stack: &mut Vec<Frame>,
-) -> bool {
+) {
     match seen.get_mut(computation.index()) {
         Some(seen) if !*seen => *seen = true,
-        _ => return false,
+        _ => return,
     }
     stack.push(Frame {
         sequence: program.module.sequence(computation),
@@ -227,7 +193,6 @@ fn enter(
         pending: Vec::new(),
         entered: false,
     });
-    true
 }
 
 /// Computations that an instruction runs as part of the program, in order.

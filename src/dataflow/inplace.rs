@@ -1,16 +1,19 @@
 //! Can an instruction write its result over the operand it reads? Only if every element of the
 //! result needs that operand at the same place and nowhere else.
 
+use super::flow::source_of;
+use super::graph::Graph;
+use super::step::{Path, Through};
 use crate::hlo::{ComputationId, InstructionId, Opcode, Program};
 
 /// Whether `instruction` may write part `path` of its result over the memory of its operands
 /// `operands` (all of them one value).
 pub fn can_write_over(
     program: &Program<'_>,
-    graph: &super::graph::Graph,
+    graph: &Graph,
     instruction: InstructionId,
     operands: &[u32],
-    path: &[u32],
+    path: &[i64],
 ) -> bool {
     let module = &program.module;
     match module.instruction(instruction).opcode {
@@ -30,14 +33,14 @@ pub fn can_write_over(
 
 fn fusion_can(
     program: &Program<'_>,
-    graph: &super::graph::Graph,
+    graph: &Graph,
     body: ComputationId,
     operand: u32,
-    path: &[u32],
+    path: &[i64],
 ) -> bool {
     let module = &program.module;
     let (Some(parameter), Some(root)) = (
-        graph.parameter(body, operand),
+        module.parameter(body, operand),
         module.computation(body).root,
     ) else {
         return false;
@@ -46,15 +49,16 @@ fn fusion_can(
     let target = match path {
         [] => root,
         [element] => {
-            let made = module.operands(root).get(*element as usize).copied();
+            let element = usize::try_from(*element).ok();
+            let made = element.and_then(|e| module.operands(root).get(e).copied());
             match made.filter(|_| module.instruction(root).opcode == Opcode::Tuple) {
-                Some(i) => through_bitcasts(program, i),
+                Some(i) => i,
                 None => return false,
             }
         }
         _ => return false,
     };
-    let target = through_bitcasts(program, target);
+    let (target, _) = source_of(program, &(target, Path::new()), Through::Names);
     let mut seen = rustc_hash::FxHashSet::default();
     let mut todo = vec![parameter];
     let mut reached = parameter == target;
@@ -81,16 +85,6 @@ fn fusion_can(
         }
     }
     reached
-}
-
-fn through_bitcasts(program: &Program<'_>, mut i: InstructionId) -> InstructionId {
-    for _ in 0..64 {
-        match program.module.operands(i).first() {
-            Some(&o) if program.module.instruction(i).opcode == Opcode::Bitcast => i = o,
-            _ => break,
-        }
-    }
-    i
 }
 
 fn same_shape(program: &Program<'_>, a: InstructionId, b: InstructionId) -> bool {

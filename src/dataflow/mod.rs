@@ -7,10 +7,13 @@ pub(crate) mod dimensions;
 pub(crate) mod flow;
 pub(crate) mod graph;
 pub(crate) mod inplace;
-pub(crate) mod maker;
+pub(crate) mod producer;
+pub(crate) mod step;
 pub(crate) mod trip;
 
-pub use flow::{names_of, reads_of, Path, Read, Reads};
+pub use flow::{names_of, reads_of, source_of, Read, Reads};
 pub use graph::{runs, Graph, ProgramPoints, Use};
-pub use maker::{maker_of, maker_of_buffer, Maker};
+pub use producer::{producer_of_buffer, producer_of_value, Producer};
+pub(crate) use step::back;
+pub use step::{Path, Through, Value};
 pub use trip::trip_count;

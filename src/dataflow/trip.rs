@@ -1,9 +1,10 @@
 //! How often a loop runs, where the file says: in the back end's configuration, or as a counter
 //! that is compared with a constant.
 
-use super::flow::names_of;
+use super::flow::source_of;
+use super::step::{Path, Through, Value};
 use crate::hlo::decode::schema::{hlo_instruction, literal};
-use crate::hlo::decode::wire::{bytes_of, fields, numbers, Value};
+use crate::hlo::decode::wire::{bytes_of, fields, numbers, Value as Field};
 use crate::hlo::{InstructionId, Opcode, Program};
 
 /// Number of times that a while's body runs; `None` where that cannot be told.
@@ -42,9 +43,9 @@ fn counted(program: &Program<'_>, id: InstructionId) -> Option<u64> {
         return None;
     };
     let element = carried_element(program, counter)?;
-    let bound = constant(program, bound, &[])?;
+    let bound = constant(program, (bound, Path::new()))?;
     let init = *module.operands(id).first()?;
-    let start = constant(program, init, &[element])?;
+    let start = constant(program, (init, vec![element.into()]))?;
     // The body's new counter is the old one plus one.
     let next = module.computation(body).root?;
     let next = *module.operands(next).get(element as usize)?;
@@ -52,7 +53,8 @@ fn counted(program: &Program<'_>, id: InstructionId) -> Option<u64> {
         return None;
     };
     let is_step = |old, step| {
-        carried_element(program, old) == Some(element) && constant(program, step, &[]) == Some(1)
+        carried_element(program, old) == Some(element)
+            && constant(program, (step, Path::new())) == Some(1)
     };
     if module.instruction(next).opcode != Opcode::Add || !(is_step(a, b) || is_step(b, a)) {
         return None;
@@ -71,18 +73,10 @@ fn carried_element(program: &Program<'_>, id: InstructionId) -> Option<u32> {
 }
 
 /// An integer constant behind tuples, copies and bitcasts.
-fn constant(program: &Program<'_>, id: InstructionId, path: &[u32]) -> Option<i64> {
-    let mut at = (id, path.to_vec());
-    for _ in 0..8 {
-        let (id, path) = names_of(program, at.0, &at.1, 8).pop()?;
-        let i = program.module.instruction(id);
-        match i.opcode {
-            Opcode::Constant if path.is_empty() => return scalar_literal(i.raw),
-            Opcode::Copy => at = (*program.module.operands(id).first()?, path),
-            _ => return None,
-        }
-    }
-    None
+fn constant(program: &Program<'_>, value: Value) -> Option<i64> {
+    let (id, path) = source_of(program, &value, Through::Copies);
+    let i = program.module.instruction(id);
+    (i.opcode == Opcode::Constant && path.is_empty()).then(|| scalar_literal(i.raw))?
 }
 
 /// The value of an integer scalar's literal.
@@ -92,7 +86,7 @@ fn scalar_literal(raw: &[u8]) -> Option<i64> {
     let values = bytes_of(raw, hlo_instruction::LITERAL)?;
     for (n, value) in fields(values).filter_map(Result::ok) {
         // More than a few values are no scalar.
-        let small = !matches!(value, Value::Bytes(b) if b.len() > 16);
+        let small = !matches!(value, Field::Bytes(b) if b.len() > 16);
         if INTEGERS.contains(&n) && small {
             drop(numbers(value, |v| {
                 let v = if n == literal::S32S {

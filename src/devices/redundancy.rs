@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-use super::provenance::Provenance;
+use super::provenance::gathered_argument;
 use crate::devices::replication::{DeviceClassesId, Replication};
 use crate::hlo::{AllocationKind, InstructionId, Opcode, Sharding};
 use crate::peak::Context;
@@ -92,7 +92,6 @@ pub fn replication_summary(ctx: &Context<'_, '_>, r: &Replication) -> Replicatio
         return out;
     }
     let outputs = output_numbers(ctx);
-    let origins = Provenance::new(&ctx.program.module);
     // Keyed so that equal groups meet; the order of rows is set at the end.
     let mut groups: BTreeMap<Key, RedundantRow> = BTreeMap::new();
     for b in &ctx.peak.buffers {
@@ -111,7 +110,7 @@ pub fn replication_summary(ctx: &Context<'_, '_>, r: &Replication) -> Replicatio
             out.unshardable_bytes = out.unshardable_bytes.saturating_add(redundant);
             continue;
         }
-        let gathered = gathered_argument(ctx, &origins, b);
+        let gathered = gathered_from(ctx, b);
         let label = match gathered {
             Some(p) => ctx.program.module.instruction(p).op_name.to_owned(),
             None => buffer_label(ctx, b),
@@ -211,16 +210,12 @@ struct Key {
 }
 
 /// The argument that a temporary is a gathered copy of.
-fn gathered_argument(
-    ctx: &Context<'_, '_>,
-    origins: &Provenance<'_, '_>,
-    b: &PeakBuffer,
-) -> Option<InstructionId> {
+fn gathered_from(ctx: &Context<'_, '_>, b: &PeakBuffer) -> Option<InstructionId> {
     let assignment = ctx.program.assignment.as_ref()?;
     if b.kind != AllocationKind::Temporary {
         return None;
     }
-    origins.gathered_argument(b.instruction?, assignment.shape_index(b.buffer?))
+    gathered_argument(&ctx.program.module, assignment.value(b.buffer?)?)
 }
 
 fn is_argument(b: &PeakBuffer) -> bool {

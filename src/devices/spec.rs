@@ -26,7 +26,7 @@ impl SpecHints {
             return out;
         };
         let module = &program.module;
-        for p in module.entry_parameters() {
+        for &p in module.entry_parameters() {
             let number = module.instruction(p).parameter_number;
             let Some(sharding) = r.parameter_sharding(number) else {
                 continue;

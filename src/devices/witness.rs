@@ -43,8 +43,7 @@ pub fn global_shape_witness(
     let mut apart: Vec<(u64, InstructionId)> = Vec::new();
     let mut cut: Vec<(u64, InstructionId)> = Vec::new();
     let module = &after.module;
-    for k in 0..module.instructions.len() as u32 {
-        let id = InstructionId(k);
+    for id in module.ids() {
         let i = module.instruction(id);
         if i.op_name.is_empty()
             || i.opcode == Opcode::Parameter

@@ -11,7 +11,8 @@ use crate::hlo::op_name::operation;
 use crate::hlo::InstructionId;
 use crate::peak::{Context, PeakBuffer};
 use crate::text::stars;
-use crate::training::kept::{compiler_recomputes, product_bytes, waists};
+use crate::training::checkpoint_policy::{compiler_recomputes, product_bytes};
+use crate::training::forward::{ForwardPass, Waiting};
 use crate::training::SavedActivation;
 use crate::units;
 
@@ -21,7 +22,7 @@ pub(crate) static DETECTOR: Detector = Detector {
     brief: "forward results kept for the backward pass",
     text: "Values of the forward pass are kept for the backward pass. jax.checkpoint recomputes them instead; micro-batching makes them smaller.",
     detects: "Results of the forward pass held for the backward pass; of a scan with the number of iterations and the size of one.",
-    how: "A block at the peak whose maker's name has `jvp` without `transpose`, and which an operation with `transpose` reads after the peak, directly or through copies. The maker is found through copies, in-place updates of stacked arrays and fusions. Trip counts are the back end's, a counter compared with a constant, or the first dimension that all stacks share. What `jax.checkpoint_policies.dots_saveable` would keep is the body's products times the iterations, held today or not.",
+    how: "A block at the peak whose producer's name has `jvp` without `transpose`, and which an operation with `transpose` reads after the peak, directly or through copies. The producer is found through copies, in-place updates of stacked arrays and fusions. Trip counts are the back end's, a counter compared with a constant, or the first dimension that all stacks share. What `jax.checkpoint_policies.dots_saveable` would keep is the body's products times the iterations, held today or not.",
     silent: "The names are missing (a file stripped of metadata, a framework other than JAX). Under `jax.checkpoint` only results of products that its policy saves are reported: a block's inputs have to stay. Of layers without a loop, results that repeat and that all later ones are computed from are inputs, too.",
     saving: "`upper_bound`: all of them. What is recomputed block by block comes back for a short time.",
     every_space: false,
@@ -52,8 +53,9 @@ pub fn activation_findings(
         out.extend(loop_finding(ctx, &group));
     }
     let rest = saved.iter().filter(|s| s.stacked_by.is_none());
-    let rest: Vec<&SavedActivation> = rest.filter(freeable).collect();
-    let (inputs, rest): (Vec<_>, Vec<_>) = split_inputs(ctx, graph, rest);
+    let (mut inputs, mut rest) = split_inputs(ctx, graph, rest.collect());
+    inputs.retain(freeable);
+    rest.retain(freeable);
     out.extend(straight_finding(ctx, &rest, total(&inputs)));
     out
 }
@@ -68,23 +70,19 @@ fn split_inputs<'s>(
     if !matters(ctx, total(&group)) {
         return (Vec::new(), group);
     }
-    // Small values beside the large ones, such as weights in another type, divide nothing.
-    let smallest = group.iter().map(|s| s.bytes).min().unwrap_or(0);
-    let largest = group.iter().map(|s| s.bytes).max().unwrap_or(0);
-    let smallest = smallest.max(largest / 16);
-    let found = waists(ctx, graph, smallest.max(1));
-    let dimensions = |s: &SavedActivation| {
-        let b = ctx.peak.buffers.get(s.peak_index);
-        b.and_then(|b| b.shape.as_ref())
-            .map(|s| s.dimensions.clone())
+    let waiting = |s: &&SavedActivation| {
+        let block = ctx.peak.buffers.get(s.peak_index);
+        let shape = block.and_then(|b| b.shape.as_ref());
+        Waiting {
+            producer: s.producer,
+            dimensions: shape.map_or_else(Vec::new, |s| s.dimensions.clone()),
+            bytes: s.bytes,
+        }
     };
-    let mut alike: FxHashMap<Option<Vec<u64>>, usize> = FxHashMap::default();
-    for s in group.iter().filter(|s| found.contains(&s.maker)) {
-        *alike.entry(dimensions(s)).or_default() += 1;
-    }
-    group.into_iter().partition(|s| {
-        found.contains(&s.maker) && alike.get(&dimensions(s)).is_some_and(|&n| n > 1)
-    })
+    let waiting: Vec<Waiting> = group.iter().map(waiting).collect();
+    let blocks = ForwardPass::new(ctx, graph).blocks(ctx, graph, &waiting);
+    let mut inputs = blocks.is_input.into_iter();
+    group.into_iter().partition(|_| inputs.next() == Some(true))
 }
 
 fn total<'s>(group: impl IntoIterator<Item = &'s &'s SavedActivation>) -> u64 {
@@ -92,7 +90,7 @@ fn total<'s>(group: impl IntoIterator<Item = &'s &'s SavedActivation>) -> u64 {
 }
 
 fn line(ctx: &Context<'_, '_>, s: &SavedActivation) -> (u64, String) {
-    let i = ctx.program.module.instruction(s.maker);
+    let i = ctx.program.module.instruction(s.producer);
     let mut text = format!("{}: {}", operation(i.op_name), units::bytes(s.bytes));
     if let Some(n) = s.trip_count.filter(|&n| n > 1) {
         text += &format!(" = {n} x {}", units::bytes(s.bytes_per_iteration));
@@ -105,7 +103,7 @@ fn line(ctx: &Context<'_, '_>, s: &SavedActivation) -> (u64, String) {
     {
         text += &format!(", {shape}");
     }
-    text += &format!(", {}{}", i.op_name, place(ctx, s.maker));
+    text += &format!(", {}{}", i.op_name, place(ctx, s.producer));
     (s.bytes, text)
 }
 

@@ -7,26 +7,23 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::finding::{Detector, Finding, FindingKind, FindingSeverity};
-use super::{
-    activations, capacity, debug, donation, float32, fragmentation, large_tensor, long_lived,
-    padding, unsharded,
-};
 use crate::facts::Facts;
 use crate::hlo::MemorySpace;
 
-/// Every kind of finding; of equals the earlier one comes first. To add one: a file beside this one with its `Detector`, and a row here.
-static DETECTORS: [&Detector; 11] = [
-    &large_tensor::DETECTOR,
-    &unsharded::DETECTOR,
-    &unsharded::COPIES,
-    &padding::DETECTOR,
-    &donation::DETECTOR,
-    &float32::DETECTOR,
-    &activations::DETECTOR,
-    &debug::DETECTOR,
-    &fragmentation::DETECTOR,
-    &long_lived::DETECTOR,
-    &capacity::DETECTOR,
+/// Every kind of finding; of equals the earlier one comes first. To add one: a file beside this one
+/// with its `Detector` (and its `mod` line), and a row here.
+static DETECTORS: &[&Detector] = &[
+    &super::large_tensor::DETECTOR,
+    &super::unsharded::DETECTOR,
+    &super::unsharded::COPIES,
+    &super::padding::DETECTOR,
+    &super::donation::DETECTOR,
+    &super::float32::DETECTOR,
+    &super::activations::DETECTOR,
+    &super::debug::DETECTOR,
+    &super::fragmentation::DETECTOR,
+    &super::long_lived::DETECTOR,
+    &super::capacity::DETECTOR,
 ];
 
 impl FindingKind {

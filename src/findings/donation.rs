@@ -1,9 +1,9 @@
 //! Donation pairs → findings: one per top-level argument, with what to write.
 
-use super::donated_in_vain::donated_in_vain;
+use super::donation_without_effect::donation_without_effect;
 use super::evidence::{matters, shortened};
 use super::finding::{Detector, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
-use crate::peak::arguments::is_identifier;
+use crate::peak::is_identifier;
 use crate::peak::Context;
 use crate::peak::{argument_name, top_level, top_level_arguments};
 use crate::training::DonationPair;
@@ -13,7 +13,7 @@ pub(crate) static DETECTOR: Detector = Detector {
     name: "donation",
     intervention: Some("donation"),
     brief: "an argument could give its memory to an output",
-    text: "An argument that could become an output is not donated, or was donated in vain. Donating saves its bytes when an output has the same shape, type and layout and the argument is not read after that output is written; otherwise it saves nothing.",
+    text: "An argument that could become an output is not donated, or was donated without effect. Donating saves its bytes when an output has the same shape, type and layout and the argument is not read after that output is written; otherwise it saves nothing.",
     detects: "An argument whose memory an output could take over. One finding per top-level argument, with `donate_argnames` / `donate_argnums`.",
     how: "Arguments and outputs are matched by shape, type, layout, memory space and size; pairs that are aliased or offered already are left out. The argument's value is followed through tuples, bitcasts, calls and loops to its last read in program order; a read inside a loop lasts until the loop's end, one by an asynchronous operation until that is done. It must come before the first write of the output, or be the write itself where each element needs only the same element of the argument.",
     silent: "The argument is small, or nothing fits it. Where something fits and would not help (a loop reads the old value while it writes the new one; a reader needs both), a low finding says why and promises nothing: the compiler would keep both, and the temporaries would grow by what the outputs shrink.",
@@ -21,7 +21,7 @@ pub(crate) static DETECTOR: Detector = Detector {
     every_space: false,
     find: |facts, _| {
         let mut out = donation_findings(facts, facts.donations());
-        out.extend(donated_in_vain(facts, facts.graph()));
+        out.extend(donation_without_effect(facts, facts.graph()));
         out
     },
     yields_to: &[],

@@ -4,12 +4,12 @@ use rustc_hash::FxHashSet;
 
 use super::evidence::{buffer_ids, buffer_line, counted, matters, shortened};
 use super::finding::{Detector, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
-use crate::dataflow::maker_of;
+use crate::dataflow::{back, producer_of_value, Through, Value};
 use crate::hlo::op_name::{operation, phase, Phase};
 use crate::hlo::{AllocationKind, ElementType, InstructionId, Opcode};
 use crate::peak::host::runs_on_cpu;
-use crate::peak::maker_of_block;
 use crate::peak::producer_of;
+use crate::peak::producer_of_block;
 use crate::peak::Context;
 use crate::peak::PeakBuffer;
 use crate::units;
@@ -173,7 +173,7 @@ fn finding(
 fn weight_dimensions(ctx: &Context<'_, '_>) -> FxHashSet<Vec<u64>> {
     let module = &ctx.program.module;
     let mut out = FxHashSet::default();
-    for p in module.entry_parameters() {
+    for &p in module.entry_parameters() {
         module.shape(p).for_each_leaf(&mut |_, s| {
             if s.element_type == ElementType::F32 && s.dimensions.len() > 1 {
                 out.insert(sorted(&s.dimensions));
@@ -202,15 +202,10 @@ fn computed_by(ctx: &Context<'_, '_>, b: &PeakBuffer) -> Vec<InstructionId> {
     };
     let mut out = Vec::new();
     for buffer in [b.buffer, b.canonical].into_iter().flatten() {
-        let Some(value) = assignment.buffer(buffer).instruction else {
-            continue;
-        };
-        let index = assignment.shape_index(buffer).iter();
-        let path: Vec<u32> = index
-            .map(|&i| u32::try_from(i).unwrap_or(u32::MAX))
-            .collect();
-        out.push(maker_of(ctx.program, value, &path).instruction);
-        out.push(value);
+        if let Some(value) = assignment.value(buffer) {
+            out.push(producer_of_value(ctx.program, &value).instruction);
+            out.push(value.0);
+        }
     }
     out.extend(producer_of(ctx, b));
     out
@@ -240,94 +235,58 @@ fn is_cast_of_weight(ctx: &Context<'_, '_>, b: &PeakBuffer, weights: &FxHashSet<
 
 /// Whether a block's elements come, one for one, from a conversion of 16-bit floats.
 fn is_upcast(ctx: &Context<'_, '_>, b: &PeakBuffer) -> bool {
-    let (Some(value), Some(buffer), Some(assignment)) =
-        (b.instruction, b.buffer, &ctx.program.assignment)
-    else {
-        return false;
-    };
-    let path: Vec<u32> = assignment
-        .shape_index(buffer)
-        .iter()
-        .map(|&i| u32::try_from(i).unwrap_or(u32::MAX))
-        .collect();
     let module = &ctx.program.module;
-    let Some(maker) = maker_of_block(ctx.program, b).map(|m| m.instruction) else {
+    let value = ctx.program.assignment.as_ref().zip(b.buffer);
+    let value = value.and_then(|(assignment, buffer)| assignment.value(buffer));
+    let (Some(value), Some(producer)) = (value, producer_of_block(ctx.program, b)) else {
         return false;
     };
     // Of a fusion with several results, start at the one that is meant.
-    let wanted = match (path.as_slice(), maker == value) {
-        ([element], true) => Some(*element as usize),
-        _ => None,
+    let start = match producer.instruction == value.0 {
+        true => value,
+        false => (producer.instruction, Vec::new()),
     };
-    let count = module.shape(maker);
-    let mut elements = count.element_count();
-    if let (true, Some(s)) = (count.is_tuple(), &b.shape) {
-        elements = s.element_count();
-    }
+    let elements_of = |(i, path): &Value| {
+        let shape = module.shape(*i);
+        let leaf = shape.leaf(path).filter(|s| !s.is_tuple());
+        leaf.map(|s| s.element_count())
+    };
+    let of_block = || b.shape.as_ref().map(|s| s.element_count());
+    let Some(elements) = elements_of(&start).or_else(of_block) else {
+        return false;
+    };
     let mut seen: FxHashSet<InstructionId> = FxHashSet::default();
-    let mut todo: Vec<(InstructionId, Option<usize>)> = vec![(maker, wanted)];
-    while let Some((id, element)) = todo.pop() {
+    let mut todo: Vec<Value> = vec![start];
+    while let Some(value) = todo.pop() {
+        let id = value.0;
         if seen.len() >= MAX_LOOK || !seen.insert(id) {
             continue;
         }
-        let i = module.instruction(id);
-        let operands = module.operands(id);
-        let same_count = |o: InstructionId| {
-            let s = module.shape(o);
-            !s.is_tuple() && s.element_count() == elements
-        };
-        match i.opcode {
+        let opcode = module.instruction(id).opcode;
+        let is_half_operand = |&o: &InstructionId| is_half(module.shape(o).element_type);
+        let mut operands = module.operands(id).iter();
+        let from_half = match opcode {
             Opcode::Convert => {
-                let from = operands.first().map(|&o| module.shape(o));
-                if from.is_some_and(|s| is_half(s.element_type) && s.element_count() == elements) {
-                    return true;
-                }
-                todo.extend(operands.iter().map(|&o| (o, None)));
-            }
-            Opcode::Fusion => {
-                let root = module
-                    .called(id)
-                    .first()
-                    .and_then(|&c| module.computation(c).root);
-                if let Some(root) = root {
-                    let made = match element {
-                        Some(n) => module.operands(root).get(n).copied().unwrap_or(root),
-                        None => root,
-                    };
-                    todo.push((made, None));
-                }
-            }
-            Opcode::Parameter => {}
-            Opcode::GetTupleElement => {
-                let n = Some(i.tuple_index as usize);
-                todo.extend(operands.iter().map(|&o| (o, n)));
+                operands.any(|o| is_half_operand(o) && module.shape(*o).element_count() == elements)
             }
             // A product of 16-bit matrices that comes out as float32.
-            Opcode::Dot | Opcode::Convolution
-                if operands
-                    .iter()
-                    .all(|&o| is_half(module.shape(o).element_type)) =>
-            {
-                return true;
-            }
-            Opcode::Bitcast
-            | Opcode::Reshape
-            | Opcode::Transpose
-            | Opcode::Copy
-            | Opcode::CopyDone
-            | Opcode::CopyStart => {
-                todo.extend(operands.iter().map(|&o| (o, None)));
-            }
-            opcode if opcode.is_elementwise() => {
-                todo.extend(
-                    operands
-                        .iter()
-                        .filter(|&&o| same_count(o))
-                        .map(|&o| (o, None)),
-                );
-            }
-            _ => {}
+            _ => opcode.is_product() && operands.all(is_half_operand),
+        };
+        if from_half {
+            return true;
         }
+        // What goes into the fusion is another matter.
+        if opcode == Opcode::Parameter {
+            continue;
+        }
+        let mut before: Vec<Value> = Vec::new();
+        if opcode.is_elementwise() {
+            before.extend(module.operands(id).iter().map(|&o| (o, Vec::new())));
+        } else {
+            back(module, &value, Through::Parts, &mut before);
+        }
+        let same_count = |v: &Value| elements_of(v) == Some(elements);
+        todo.extend(before.into_iter().filter(same_count));
     }
     false
 }

@@ -9,9 +9,7 @@ use std::collections::{BTreeSet, HashSet};
 use super::bound::peak_without;
 use super::evidence::{buffer_ids, counted, matters, name, place, shortened};
 use super::finding::{Detector, Finding, FindingKind, FindingSeverity, Safety, SavingKind};
-use crate::dataflow::flow::{reads_of, Path};
-use crate::dataflow::maker_of;
-use crate::dataflow::{Graph, ProgramPoints};
+use crate::dataflow::{producer_of_value, reads_of, Graph, ProgramPoints, Through};
 use crate::facts::Facts;
 use crate::hlo::op_name::{phase, Phase};
 use crate::hlo::{AllocationKind, MemorySpace};
@@ -158,21 +156,12 @@ fn idle_stretch<'c>(
     b: &'c PeakBuffer,
     budget: &mut usize,
 ) -> Option<Idle<'c>> {
-    let assignment = ctx.program.assignment.as_ref()?;
-    let value = b.instruction?;
-    let path: Path = assignment
-        .shape_index(b.buffer?)
-        .iter()
-        .map(|&i| u32::try_from(i).unwrap_or(u32::MAX))
-        .collect();
+    let mut value = ctx.program.assignment.as_ref()?.value(b.buffer?)?;
     let whole_program = b.kind != AllocationKind::Temporary;
-    let maker = maker_of(ctx.program, value, &path);
-    let (value, path) = if whole_program {
-        (value, path)
-    } else {
-        maker.value
-    };
-    let reads = reads_of(ctx.program, graph, value, &path, budget);
+    if !whole_program {
+        value = producer_of_value(ctx.program, &value).value;
+    }
+    let reads = reads_of(ctx.program, graph, &value, Through::Names, budget);
     if !reads.complete || (whole_program && reads.reads.is_empty()) {
         return None;
     }
@@ -180,7 +169,7 @@ fn idle_stretch<'c>(
         let at = graph.program_order().get(order as usize)?;
         points.point_of(graph, *at)
     };
-    let made = points.point_of(graph, value)?;
+    let made = points.point_of(graph, value.0)?;
     let mut uses: Vec<(u32, u32)> = Vec::with_capacity(reads.reads.len() + 1);
     if !whole_program {
         let (start, _) = b.live?;

@@ -211,6 +211,13 @@ impl<'a> BufferAssignment<'a> {
             .unwrap_or_default()
     }
 
+    /// The value that a buffer holds: an instruction and the part of its result; `None` if no
+    /// instruction is known to define it.
+    pub fn value(&self, id: BufferId) -> Option<(InstructionId, Vec<i64>)> {
+        let defined_by = self.buffer(id).instruction?;
+        Some((defined_by, self.shape_index(id).to_vec()))
+    }
+
     /// Memory spaces that have an allocation which is not thread-local, ascending.
     pub fn spaces(&self) -> Vec<MemorySpace> {
         let mut out: Vec<_> = self

@@ -8,6 +8,7 @@
 //! makes to things it does not have are `None` or left out, and reported as diagnostics.
 
 pub(crate) mod buffer;
+pub(crate) mod by_computation;
 pub(crate) mod decode;
 pub(crate) mod element;
 pub(crate) mod ids;

@@ -2,10 +2,11 @@
 //! rarely needed of an instruction stays undecoded and is read on demand (see
 //! [`HloInstruction::raw`] and `decode::attributes`).
 
-use super::opcode::Opcode;
 use rustc_hash::FxHashMap;
 
+use super::by_computation::ByComputation;
 use super::ids::{ComputationId, InstructionId};
+use super::opcode::Opcode;
 use super::stack::SourceLine;
 use super::stack::StackFrameIndex;
 
@@ -26,8 +27,10 @@ pub struct HloModule<'a> {
     pub(crate) called: Vec<ComputationId>,
     /// Instructions by their id on the wire, sorted.
     pub(crate) by_wire_id: Vec<(i64, InstructionId)>,
-    /// The first instruction, in file order, that runs a computation as part of the program.
-    pub(crate) callers: FxHashMap<ComputationId, InstructionId>,
+    /// What calls each computation.
+    pub(crate) callers: ByComputation,
+    /// Each computation's parameters, by their numbers.
+    pub(crate) parameters: ByComputation,
     /// Serialized sequence of instruction ids per computation, where the module is scheduled.
     pub(crate) schedule: FxHashMap<ComputationId, &'a [u8]>,
     /// Outputs that share memory with a parameter (donation that took place).
@@ -131,6 +134,11 @@ impl<'a> HloModule<'a> {
         &self.instructions[id.index()]
     }
 
+    /// Handles of all instructions, in file order.
+    pub fn ids(&self) -> impl DoubleEndedIterator<Item = InstructionId> + Clone + use<> {
+        (0..self.instructions.len() as u32).map(InstructionId)
+    }
+
     /// Every instruction with its handle, in file order.
     pub fn with_ids(&self) -> impl Iterator<Item = (InstructionId, &HloInstruction<'a>)> {
         let ids = (0..).map(InstructionId);
@@ -157,40 +165,64 @@ impl<'a> HloModule<'a> {
         self.called.get(a as usize..b as usize).unwrap_or_default()
     }
 
-    /// The instruction that runs a computation (a while, a call, a conditional); of several, the
-    /// first in file order. `None` for the entry and for bodies of fusions and reductions.
-    pub fn caller_of(&self, computation: ComputationId) -> Option<InstructionId> {
-        self.callers.get(&computation).copied()
+    /// Fills the tables of callers and parameters, once calls are resolved.
+    pub(crate) fn index_computations(&mut self) {
+        let (mut callers, mut parameters) = (Vec::new(), Vec::new());
+        for (id, i) in self.with_ids() {
+            callers.extend(self.called(id).iter().map(|&c| (c, id)));
+            if i.opcode == Opcode::Parameter {
+                parameters.push((i.computation, id));
+            }
+        }
+        parameters.sort_by_key(|&(c, p)| (c, self.instruction(p).parameter_number, p));
+        let count = self.computations.len();
+        self.callers = ByComputation::new(&callers, count);
+        self.parameters = ByComputation::new(&parameters, count);
     }
 
-    /// Fills `callers` from the resolved calls.
-    pub(crate) fn index_callers(&mut self) {
-        for at in 0..self.instructions.len() as u32 {
-            let id = InstructionId(at);
-            if matches!(
-                self.instruction(id).opcode,
-                Opcode::While | Opcode::Call | Opcode::Conditional | Opcode::AsyncStart
-            ) {
-                let called = self.called(id).to_vec();
-                for c in called {
-                    self.callers.entry(c).or_insert(id);
-                }
-            }
+    /// Every call of a computation, in file order: by a while, a call or a conditional, by a
+    /// fusion or a reduction. An instruction that names it twice stands there twice.
+    pub fn callers(&self, computation: ComputationId) -> &[InstructionId] {
+        self.callers.of(computation)
+    }
+
+    /// The instruction that runs a computation (a while, a call, a conditional, an asynchronous
+    /// call); of several, the first in file order. `None` for the entry and for bodies of fusions
+    /// and reductions.
+    pub fn caller_of(&self, computation: ComputationId) -> Option<InstructionId> {
+        let mut callers = self.callers(computation).iter().copied();
+        callers.find(|&i| self.instruction(i).opcode.runs_computations())
+    }
+
+    /// What calls a computation that only one instruction calls.
+    pub fn only_caller(&self, computation: ComputationId) -> Option<InstructionId> {
+        match self.callers(computation) {
+            &[only] => Some(only),
+            _ => None,
         }
     }
 
-    /// Entry parameters with their instruction, by parameter number.
-    pub fn entry_parameters(&self) -> Vec<InstructionId> {
-        let Some(entry) = self.entry else {
-            return Vec::new();
-        };
-        let mut out: Vec<InstructionId> = self
-            .computation(entry)
-            .instructions()
-            .filter(|&i| self.instruction(i).opcode == Opcode::Parameter)
-            .collect();
-        out.sort_by_key(|&i| (self.instruction(i).parameter_number, i));
-        out
+    /// Parameters of a computation, by their numbers.
+    pub fn parameters(&self, computation: ComputationId) -> &[InstructionId] {
+        self.parameters.of(computation)
+    }
+
+    /// Parameter number `number` of a computation.
+    pub fn parameter(&self, computation: ComputationId, number: u32) -> Option<InstructionId> {
+        let all = self.parameters(computation);
+        let number_of = |p: InstructionId| self.instruction(p).parameter_number;
+        let at = all.partition_point(|&p| number_of(p) < number);
+        all.get(at).copied().filter(|&p| number_of(p) == number)
+    }
+
+    /// Parameters of the entry computation, by their numbers.
+    pub fn entry_parameters(&self) -> &[InstructionId] {
+        self.entry.map_or(&[], |entry| self.parameters(entry))
+    }
+
+    /// Entry parameter number `number`.
+    pub fn entry_parameter(&self, number: u32) -> Option<InstructionId> {
+        self.parameter(self.entry?, number)
     }
 
     /// Root of the entry computation.

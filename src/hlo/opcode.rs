@@ -251,6 +251,15 @@ impl Opcode {
         )
     }
 
+    /// Whether it runs computations as part of the program. (Fusions and reductions have bodies that
+    /// are no part of the program order.)
+    pub const fn runs_computations(self) -> bool {
+        matches!(
+            self,
+            Opcode::While | Opcode::Call | Opcode::Conditional | Opcode::AsyncStart
+        )
+    }
+
     /// Whether it multiplies: a matrix product or a convolution.
     pub const fn is_product(self) -> bool {
         matches!(self, Opcode::Dot | Opcode::Convolution)
@@ -281,6 +290,58 @@ impl Opcode {
                 | Opcode::Reshape
                 | Opcode::Transpose
         )
+    }
+
+    /// Whether it is one array with the elements of the first operand, in the same memory or in
+    /// memory of its own.
+    pub const fn keeps_elements(self) -> bool {
+        self.moves() || matches!(self, Opcode::Bitcast | Opcode::OptBarrier | Opcode::Domain)
+    }
+
+    /// Whether the result has the data of the first operand and holds as much or less of it, more
+    /// of it than one device has, or holds it in another type.
+    pub const fn takes_apart(self) -> bool {
+        matches!(
+            self,
+            Opcode::AllGather
+                | Opcode::AllGatherStart
+                | Opcode::AllGatherDone
+                | Opcode::AsyncUpdate
+                | Opcode::AsyncDone
+                | Opcode::Convert
+                | Opcode::Slice
+                | Opcode::SliceStart
+                | Opcode::SliceDone
+                | Opcode::DynamicSlice
+                | Opcode::Concatenate
+                | Opcode::Pad
+        )
+    }
+
+    /// Of the two ends of an asynchronous pair whose start gives a tuple: the element of it that
+    /// holds the operation's result.
+    pub const fn result_element(self) -> Option<i64> {
+        match self {
+            Opcode::CopyStart | Opcode::CopyDone => Some(0),
+            Opcode::AllGatherStart
+            | Opcode::AllGatherDone
+            | Opcode::CollectivePermuteStart
+            | Opcode::CollectivePermuteDone
+            | Opcode::AsyncStart
+            | Opcode::AsyncDone
+            | Opcode::SliceStart
+            | Opcode::SliceDone => Some(1),
+            _ => None,
+        }
+    }
+
+    /// Whether it computes nothing: it hands on what it is given, or was there before.
+    pub const fn hands_on(self) -> bool {
+        self.renames()
+            || matches!(
+                self,
+                Opcode::Parameter | Opcode::While | Opcode::Call | Opcode::Conditional
+            )
     }
 }
 

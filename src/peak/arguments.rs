@@ -22,7 +22,7 @@ pub fn top_level(name: &str) -> &str {
 /// that the program does not use, so a position here is at most the position in the call.
 pub fn top_level_arguments<'a>(program: &Program<'a>) -> Vec<&'a str> {
     let mut out: Vec<&str> = Vec::new();
-    for p in program.module.entry_parameters() {
+    for &p in program.module.entry_parameters() {
         let i = program.module.instruction(p);
         if i.op_name.is_empty() {
             continue;
@@ -36,10 +36,18 @@ pub fn top_level_arguments<'a>(program: &Program<'a>) -> Vec<&'a str> {
     out
 }
 
-/// `name` as part of a Python identifier check: a name that can be written in
-/// `donate_argnames=(...)`.
+/// Words that Python keeps for itself and that arguments could be called.
+const KEYWORDS: [&str; 35] = [
+    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue",
+    "def", "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import",
+    "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while",
+    "with", "yield",
+];
+
+/// Whether `name` can be written in Python as a name: in `donate_argnames=(...)`.
 pub fn is_identifier(name: &str) -> bool {
     let mut chars = name.chars();
     chars.next().is_some_and(|c| c.is_alphabetic() || c == '_')
         && chars.all(|c| c.is_alphanumeric() || c == '_')
+        && !KEYWORDS.contains(&name)
 }

@@ -2,8 +2,8 @@
 
 use super::context::Context;
 use super::snapshot::PeakBuffer;
-use crate::dataflow::flow::{names_of, Path};
-use crate::hlo::{InstructionId, Opcode};
+use crate::dataflow::{names_of, Path, Through, Value};
+use crate::hlo::InstructionId;
 
 /// XLA's number of the host's memory in layouts.
 const HOST_SPACE: i64 = 5;
@@ -26,34 +26,19 @@ pub fn runs_on_cpu(ctx: &Context<'_, '_>) -> bool {
     })
 }
 
+/// Names and copies of a value that are looked at.
+const MAX_NAMES: usize = 24;
+
 /// Whether a temporary is fetched from an argument in the host's memory, directly or by an
 /// asynchronous copy.
 pub fn fetched_from_host(ctx: &Context<'_, '_>, value: InstructionId) -> bool {
     let module = &ctx.program.module;
-    let mut at: (InstructionId, Path) = (value, Path::new());
-    for _ in 0..6 {
-        let i = module.instruction(at.0);
-        if !matches!(
-            i.opcode,
-            Opcode::Copy
-                | Opcode::CopyStart
-                | Opcode::CopyDone
-                | Opcode::Bitcast
-                | Opcode::GetTupleElement
-        ) {
-            return false;
-        }
-        let Some(&from) = module.operands(at.0).first() else {
-            return false;
-        };
-        let space = module.shape(from).layout.map_or(0, |l| l.memory_space);
-        if space == HOST_SPACE {
-            return true;
-        }
-        match names_of(ctx.program, from, &[], 4).pop() {
-            Some(n) => at = n,
-            None => return false,
-        }
-    }
-    false
+    let on_host = |(i, path): &Value| {
+        let shape = module.shape(*i);
+        let layout = shape.leaf(path).and_then(|s| s.layout.as_ref());
+        layout.is_some_and(|l| l.memory_space == HOST_SPACE)
+    };
+    let value = (value, Path::new());
+    let names = names_of(ctx.program, &value, Through::Copies, MAX_NAMES);
+    names.iter().skip(1).any(on_host)
 }

@@ -2,8 +2,8 @@
 
 use super::context::Context;
 use super::snapshot::PeakBuffer;
-use crate::dataflow::maker::is_telling;
-use crate::dataflow::{maker_of_buffer, Maker};
+use crate::dataflow::producer::is_telling;
+use crate::dataflow::{producer_of_buffer, Producer};
 use crate::hlo::op_name::base_name;
 use crate::hlo::{InstructionId, Program};
 
@@ -14,7 +14,7 @@ pub fn opcode<'a>(ctx: &Context<'_, 'a>, b: &PeakBuffer) -> &'a str {
 }
 
 /// What people call a buffer: the framework's operation path of what computes it (see
-/// [`maker_of_block`]), else that instruction's name without its number, else that nothing
+/// [`producer_of_block`]), else that instruction's name without its number, else that nothing
 /// accounts for it.
 pub fn buffer_label(ctx: &Context<'_, '_>, b: &PeakBuffer) -> String {
     label_of(ctx.program, producer_of(ctx, b))
@@ -22,7 +22,7 @@ pub fn buffer_label(ctx: &Context<'_, '_>, b: &PeakBuffer) -> String {
 
 /// The instruction that computes what a block at the peak holds.
 pub fn producer_of(ctx: &Context<'_, '_>, b: &PeakBuffer) -> Option<InstructionId> {
-    maker_of_block(ctx.program, b).map(|m| m.instruction)
+    producer_of_block(ctx.program, b).map(|m| m.instruction)
 }
 
 pub(crate) fn label_of(program: &Program<'_>, producer: Option<InstructionId>) -> String {
@@ -53,21 +53,21 @@ const LONGEST_LABEL: usize = 4096;
 /// Finds what computed a block at the peak. Memory that a loop fills is still zeros, or goes by
 /// the loop's own parameter, while the loop runs: then it is named by what is written into it.
 /// `None` for memory that nothing in the file accounts for.
-pub fn maker_of_block(program: &Program<'_>, b: &PeakBuffer) -> Option<Maker> {
+pub fn producer_of_block(program: &Program<'_>, b: &PeakBuffer) -> Option<Producer> {
     let module = &program.module;
-    let tells = |m: &Maker| is_telling(module.instruction(m.instruction).op_name);
-    let first = maker_of_buffer(program, b.buffer?)?;
+    let tells = |m: &Producer| is_telling(module.instruction(m.instruction).op_name);
+    let first = producer_of_buffer(program, b.buffer?)?;
     if tells(&first) {
         return Some(first);
     }
-    let filled = b.becomes.and_then(|id| maker_of_buffer(program, id));
+    let filled = b.becomes.and_then(|id| producer_of_buffer(program, id));
     if let Some(m) = filled.filter(tells) {
         return Some(m);
     }
     if !module.instruction(first.instruction).op_name.is_empty() {
         return Some(first);
     }
-    let before = b.canonical.and_then(|id| maker_of_buffer(program, id));
+    let before = b.canonical.and_then(|id| producer_of_buffer(program, id));
     before
         .filter(|m| !module.instruction(m.instruction).op_name.is_empty())
         .or(Some(first))

@@ -13,10 +13,10 @@ pub(crate) mod rank;
 pub(crate) mod snapshot;
 pub(crate) mod tree;
 
-pub use arguments::{argument_name, top_level, top_level_arguments};
+pub use arguments::{argument_name, is_identifier, top_level, top_level_arguments};
 pub use context::Context;
 pub use group::{buffer_groups, BufferGroup};
-pub use labels::{buffer_label, maker_of_block, opcode, producer_of};
+pub use labels::{buffer_label, opcode, producer_of, producer_of_block};
 pub use padding::{
     better_shape, causes, padding_rows, BetterShape, PaddingCause, PaddingRow, ShapeChange,
 };

@@ -5,7 +5,6 @@ use std::cmp::Reverse;
 
 use super::context::Context;
 use super::labels::producer_of;
-use super::snapshot::PeakBuffer;
 use crate::hlo::{InstructionId, Opcode, PhysicalDimension, Program, Shape};
 
 /// Padding of one buffer at the peak.
@@ -77,10 +76,9 @@ pub enum ShapeChange {
 /// Buffers at the peak with padding, most lost first, ties by position.
 pub fn padding_rows(ctx: &Context<'_, '_>) -> Vec<PaddingRow> {
     let any = ctx.peak.buffers.iter().any(|b| b.padding_bytes() > 0);
-    let convolutions = if any {
-        Convolutions::new(ctx.program)
-    } else {
-        Convolutions::default()
+    let convolutions = match any {
+        true => Convolutions::new(ctx.program),
+        false => Convolutions::default(),
     };
     let mut out: Vec<PaddingRow> = ctx
         .peak
@@ -89,7 +87,7 @@ pub fn padding_rows(ctx: &Context<'_, '_>) -> Vec<PaddingRow> {
         .enumerate()
         .filter(|(_, b)| b.padding_bytes() > 0)
         .map(|(i, b)| {
-            let is_convolution = convolutions.touch(ctx, b);
+            let is_convolution = convolutions.touch([b.instruction, producer_of(ctx, b)]);
             let shape = b.shape.as_ref();
             let mut better = shape.filter(|_| !is_convolution).and_then(better_shape);
             if let Some(s) = &mut better {
@@ -288,14 +286,13 @@ fn rounded_down(shape: &Shape) -> Vec<BetterShape> {
 /// What convolutions of the user's read and make: their dimensions are fixed by the operation. (A
 /// compiler may run matrix products as convolutions; those do not count.)
 #[derive(Debug, Default)]
-struct Convolutions {
+pub(crate) struct Convolutions {
     touches: Vec<bool>,
 }
 
 impl Convolutions {
-    fn new(program: &Program<'_>) -> Self {
+    pub(crate) fn new(program: &Program<'_>) -> Self {
         let module = &program.module;
-        let ids = || (0..module.instructions.len() as u32).map(InstructionId);
         let mut holds = vec![false; module.computations.len()];
         let mut touches = vec![false; module.instructions.len()];
         let mark = |flags: &mut Vec<bool>, at: usize| {
@@ -303,7 +300,7 @@ impl Convolutions {
                 *f = true;
             }
         };
-        for id in ids() {
+        for id in module.ids() {
             let i = module.instruction(id);
             if i.op_name.contains("conv_general_dilated") {
                 mark(&mut touches, id.index());
@@ -312,7 +309,7 @@ impl Convolutions {
                 }
             }
         }
-        for id in ids() {
+        for id in module.ids() {
             let called = module.called(id);
             if module.instruction(id).opcode == Opcode::Fusion
                 && called
@@ -326,15 +323,8 @@ impl Convolutions {
         let computes = touches.clone();
         for at in (0..touches.len()).rev() {
             let id = InstructionId(at as u32);
-            let hands_on = matches!(
-                module.instruction(id).opcode,
-                Opcode::Copy
-                    | Opcode::CopyStart
-                    | Opcode::CopyDone
-                    | Opcode::Bitcast
-                    | Opcode::Convert
-                    | Opcode::Reshape
-            );
+            let opcode = module.instruction(id).opcode;
+            let hands_on = opcode.keeps_elements() || opcode == Opcode::Convert;
             let reads = computes.get(at).copied().unwrap_or(false)
                 || hands_on && touches.get(at).copied().unwrap_or(false);
             if reads {
@@ -346,11 +336,10 @@ impl Convolutions {
         Convolutions { touches }
     }
 
-    fn touch(&self, ctx: &Context<'_, '_>, b: &PeakBuffer) -> bool {
-        let of = |i: Option<InstructionId>| {
-            i.is_some_and(|i| self.touches.get(i.index()).copied().unwrap_or(false))
-        };
-        of(b.instruction) || of(producer_of(ctx, b))
+    /// Whether a convolution reads or makes what any of these define.
+    pub(crate) fn touch(&self, of: [Option<InstructionId>; 2]) -> bool {
+        let touched = |i: InstructionId| self.touches.get(i.index()).copied().unwrap_or(false);
+        of.into_iter().flatten().any(touched)
     }
 }
 

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use super::context::Context;
 use super::labels::{buffer_label, label_of, opcode, producer_of};
 use super::snapshot::PeakBuffer;
-use crate::dataflow::maker_of_buffer;
+use crate::dataflow::producer_of_buffer;
 use crate::hlo::{AllocationKind, BufferAssignment, BufferId};
 use crate::memory::range_names;
 use crate::memory::{ArenaUsage, SpaceUsage};
@@ -171,7 +171,7 @@ impl RangeLabels {
         if let Some(b) = self.block(ctx, range) {
             return buffer_label(ctx, b);
         }
-        let made = maker_of_buffer(ctx.program, range.name).map(|m| m.instruction);
+        let made = producer_of_buffer(ctx.program, range.name).map(|m| m.instruction);
         label_of(ctx.program, made)
     }
 

@@ -10,9 +10,9 @@ use super::schema::{
 use crate::hlo::{AllocationKind, BufferAssignment, Program, Shape};
 use crate::memory::SpaceUsage;
 use crate::peak::{
-    buffer_label, long_held, opcode, producer_of, rank_by_element_type, rank_by_opcode,
-    rank_by_source, BetterShape, Context, HeldRow, PeakBuffer, RangeLabels, RankRow, ScopeNode,
-    ShapeChange,
+    argument_name, buffer_label, long_held, opcode, producer_of, rank_by_element_type,
+    rank_by_opcode, rank_by_source, BetterShape, Context, HeldRow, PeakBuffer, RangeLabels,
+    RankRow, ScopeNode, ShapeChange,
 };
 
 /// Rows of the ranking by bytes × program points that the report keeps.
@@ -379,14 +379,8 @@ pub fn shapes_only(program: &Program<'_>, shapes_are_global: bool) -> ShapesOnly
             });
         });
     };
-    for p in module.entry_parameters() {
-        let i = module.instruction(p);
-        let name = if i.op_name.is_empty() {
-            i.name
-        } else {
-            i.op_name
-        };
-        add(name, "parameter", &module.shape(p));
+    for &p in module.entry_parameters() {
+        add(argument_name(program, p), "parameter", &module.shape(p));
     }
     if let Some(root) = module.entry_root() {
         add("output", "output", &module.shape(root));

@@ -7,14 +7,13 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::dataflow::flow::{reads_of, Path};
-use crate::dataflow::trip_count;
-use crate::dataflow::{Graph, ProgramPoints};
+use super::forward::is_argument;
+use crate::dataflow::{reads_of, trip_count, Graph, ProgramPoints, Through, Value};
 use crate::hlo::op_name::{
     is_checkpointed, is_in_loop, is_product, is_recomputed, phase, scope, Phase,
 };
 use crate::hlo::{AllocationKind, ComputationId, InstructionId, Opcode};
-use crate::peak::maker_of_block;
+use crate::peak::producer_of_block;
 use crate::peak::Context;
 
 /// A forward result that is held for the backward pass.
@@ -24,7 +23,7 @@ pub struct SavedActivation {
     /// Position in the peak's list of buffers.
     pub peak_index: usize,
     /// The instruction that computed it; may be inside a fusion.
-    pub maker: InstructionId,
+    pub producer: InstructionId,
     /// The loop whose iterations it is stacked over.
     pub stacked_by: Option<InstructionId>,
     /// Iterations of that loop, where known.
@@ -43,8 +42,6 @@ pub struct SavedActivation {
 
 /// Blocks smaller than the peak divided by this are not looked at.
 const SMALLEST_PART: u64 = 2000;
-/// Readers looked at for one block at most.
-const MAX_READERS: usize = 400;
 
 /// Forward results held at the peak for the backward pass, largest first.
 pub fn saved_activations(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<SavedActivation> {
@@ -60,24 +57,25 @@ pub fn saved_activations(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<SavedActiv
         if b.kind != AllocationKind::Temporary || b.counted_bytes <= smallest {
             continue;
         }
-        let Some(maker) = maker_of_block(ctx.program, b) else {
+        let Some(producer) = producer_of_block(ctx.program, b) else {
             continue;
         };
-        let op_name = module.instruction(maker.instruction).op_name;
-        if phase(op_name) != Phase::Forward {
+        let op_name = module.instruction(producer.instruction).op_name;
+        if phase(op_name) != Phase::Forward || is_argument(ctx.program, &producer.value) {
             continue;
         }
-        let Some(reader) = backward_reader(ctx, graph, maker.value, peak_order, &mut budget) else {
+        let Some(reader) = backward_reader(ctx, graph, &producer.value, peak_order, &mut budget)
+        else {
             continue;
         };
-        let trips = maker
+        let trips = producer
             .stacked_by
             .and_then(|w| *trips.entry(w).or_insert_with(|| trip_count(ctx.program, w)));
         let r = module.instruction(reader);
         out.push(SavedActivation {
             peak_index,
-            maker: maker.instruction,
-            stacked_by: maker.stacked_by,
+            producer: producer.instruction,
+            stacked_by: producer.stacked_by,
             trip_count: trips,
             bytes: b.counted_bytes,
             bytes_per_iteration: b.counted_bytes / trips.unwrap_or(1).max(1),
@@ -134,38 +132,15 @@ fn recomputing_computations(ctx: &Context<'_, '_>) -> FxHashSet<ComputationId> {
 fn backward_reader(
     ctx: &Context<'_, '_>,
     graph: &Graph,
-    value: (InstructionId, Path),
+    value: &Value,
     peak_order: u32,
     budget: &mut usize,
 ) -> Option<InstructionId> {
     let module = &ctx.program.module;
-    let mut todo = vec![value];
-    let mut seen: FxHashSet<InstructionId> = FxHashSet::default();
-    let mut looked_at = 0;
-    while let Some((value, path)) = todo.pop() {
-        let reads = reads_of(ctx.program, graph, value, &path, budget).reads;
-        looked_at += reads.len();
-        let backward = reads
-            .iter()
-            .filter(|r| r.until >= peak_order)
-            .map(|r| r.reader)
-            // A loop only carries; what reads is in its body.
-            .filter(|&r| module.instruction(r).opcode != Opcode::While)
-            .find(|&r| phase(module.instruction(r).op_name) == Phase::Backward);
-        if backward.is_some() || looked_at > MAX_READERS {
-            return backward;
-        }
-        for r in reads {
-            let opcode = module.instruction(r.reader).opcode;
-            let copies = opcode.moves() || opcode.is_start() || opcode.is_done();
-            if copies && seen.insert(r.reader) {
-                todo.push((r.reader, Path::new()));
-                if opcode.is_start() {
-                    // Its result is a tuple; what follows takes all of it.
-                    todo.push((r.reader, vec![0]));
-                }
-            }
-        }
-    }
-    None
+    let reads = reads_of(ctx.program, graph, value, Through::Copies, budget).reads;
+    let late = reads.iter().filter(|r| r.until >= peak_order);
+    // A loop only carries; what reads is in its body.
+    late.map(|r| r.reader)
+        .filter(|&r| module.instruction(r).opcode != Opcode::While)
+        .find(|&r| phase(module.instruction(r).op_name) == Phase::Backward)
 }

@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-use crate::dataflow::flow::{names_of, reads_of, Path, Read, Reads};
 use crate::dataflow::inplace::can_write_over;
 use crate::dataflow::Graph;
+use crate::dataflow::{names_of, reads_of, Path, Read, Reads, Through, Value};
 use crate::hlo::{AllocationId, AllocationKind, InstructionId, Opcode, Shape};
 use crate::peak::Context;
 
@@ -84,8 +84,8 @@ pub fn donation_candidates(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<Donation
     let mut budget = 100_000 + 20 * ctx.program.module.instructions.len();
     for (class, mut argument) in free_arguments(ctx) {
         if outputs.contains_key(&class) {
-            let path: Path = as_path(&argument.index);
-            argument.reads = reads_of(ctx.program, graph, argument.parameter, &path, &mut budget);
+            let value = (argument.parameter, argument.index.clone());
+            argument.reads = reads_of(ctx.program, graph, &value, Through::Names, &mut budget);
             arguments.entry(class).or_default().push(argument);
         }
     }
@@ -101,13 +101,6 @@ pub fn donation_candidates(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<Donation
     out
 }
 
-fn as_path(index: &[i64]) -> Path {
-    index
-        .iter()
-        .map(|&i| u32::try_from(i).unwrap_or(u32::MAX))
-        .collect()
-}
-
 fn class_of(shape: &Shape, bytes: u64) -> Class {
     (shape.to_string(), bytes)
 }
@@ -118,11 +111,6 @@ fn free_arguments(ctx: &Context<'_, '_>) -> Vec<(Class, Argument)> {
     let Some(assignment) = &ctx.program.assignment else {
         return Vec::new();
     };
-    let parameters: FxHashMap<u32, InstructionId> = module
-        .entry_parameters()
-        .into_iter()
-        .map(|p| (module.instruction(p).parameter_number, p))
-        .collect();
     let taken: std::collections::BTreeSet<(u32, &[i64])> = module
         .input_output_alias
         .iter()
@@ -145,7 +133,7 @@ fn free_arguments(ctx: &Context<'_, '_>) -> Vec<(Class, Argument)> {
         if a.kind != AllocationKind::Parameter || a.space != ctx.usage.space || offered {
             continue;
         }
-        let Some(&parameter) = parameters.get(&number) else {
+        let Some(parameter) = module.entry_parameter(number) else {
             continue;
         };
         let shape = shapes
@@ -178,16 +166,14 @@ fn free_outputs(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<(Class, Output)> {
         return Vec::new();
     };
     // What is placed in outputs' memory, by the value that it is.
-    let mut placed: FxHashMap<(InstructionId, Path), AllocationId> = FxHashMap::default();
+    let mut placed: FxHashMap<Value, AllocationId> = FxHashMap::default();
     for id in assignment.allocation_ids() {
         let a = assignment.allocation(id);
         if a.kind != AllocationKind::Output || a.space != ctx.usage.space {
             continue;
         }
         for b in assignment.assigned(id) {
-            if let Some(i) = assignment.buffer(b.buffer).instruction {
-                placed.insert((i, as_path(assignment.shape_index(b.buffer))), id);
-            }
+            placed.extend(assignment.value(b.buffer).map(|v| (v, id)));
         }
     }
     let aliased: std::collections::BTreeSet<&[i64]> = module
@@ -205,7 +191,12 @@ fn free_outputs(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<(Class, Output)> {
         if aliased.contains(index.as_slice()) {
             continue;
         }
-        let names = names_of(ctx.program, root, &as_path(&index), MAX_NAMES);
+        let names = names_of(
+            ctx.program,
+            &(root, index.clone()),
+            Through::Names,
+            MAX_NAMES,
+        );
         let Some(&allocation) = names.iter().find_map(|n| placed.get(n)) else {
             continue;
         };

@@ -5,8 +5,10 @@
 //! May use: `devices`, `peak`, `dataflow`, `hlo`.
 
 pub(crate) mod activations;
+pub(crate) mod checkpoint_policy;
+pub(crate) mod debugging;
 pub(crate) mod donation;
-pub(crate) mod kept;
+pub(crate) mod forward;
 pub(crate) mod origin;
 pub(crate) mod origins;
 pub(crate) mod weights;

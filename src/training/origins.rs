@@ -14,12 +14,11 @@ use super::activations::SavedActivation;
 use super::donation::DonationPair;
 use super::origin::{by_argument_name, words, Origin};
 use super::weights::{weights, Weights};
-use crate::dataflow::flow::names_of;
-use crate::dataflow::Graph;
+use crate::dataflow::{names_of, Graph, Path, Through};
 use crate::hlo::op_name::{is_recomputed, operation, phase, Phase};
 use crate::hlo::{AllocationId, AllocationKind, InstructionId, Opcode};
 use crate::peak::argument_name;
-use crate::peak::maker_of_block;
+use crate::peak::producer_of_block;
 use crate::peak::Context;
 use crate::peak::PeakBuffer;
 
@@ -164,14 +163,15 @@ fn computed(
     weights: &Weights,
 ) -> OriginLabel {
     let module = &ctx.program.module;
-    let made_by = maker_of_block(ctx.program, b);
-    let (Some(value), Some(maker)) = (b.instruction, made_by.map(|m| m.instruction)) else {
+    let made_by = producer_of_block(ctx.program, b);
+    let (Some(value), Some(producer)) = (b.instruction, made_by.map(|m| m.instruction)) else {
         return label(Origin::Unknown, "nothing in the file accounts for it");
     };
-    let i = module.instruction(maker);
-    if module.instruction(maker).opcode == Opcode::Parameter && module.entry == Some(i.computation)
+    let i = module.instruction(producer);
+    if module.instruction(producer).opcode == Opcode::Parameter
+        && module.entry == Some(i.computation)
     {
-        let of = of_argument(ctx, maker, weights);
+        let of = of_argument(ctx, producer, weights);
         return OriginLabel {
             rule: format!("copy of argument {}", i.op_name),
             ..of
@@ -200,7 +200,7 @@ fn computed(
             "has a dimension of the size of the vocabulary",
         );
     }
-    if let Some(p) = cast_of(ctx, maker, dimensions, weights) {
+    if let Some(p) = cast_of(ctx, producer, dimensions, weights) {
         let name = argument_name(ctx.program, p);
         return label(
             Origin::Parameters,
@@ -243,13 +243,13 @@ fn computed(
 /// else that large.
 fn cast_of(
     ctx: &Context<'_, '_>,
-    maker: InstructionId,
+    producer: InstructionId,
     dimensions: Option<&Vec<u64>>,
     weights: &Weights,
 ) -> Option<InstructionId> {
     let module = &ctx.program.module;
-    let i = module.instruction(maker);
-    let operands = module.operands(maker);
+    let i = module.instruction(producer);
+    let operands = module.operands(producer);
     if !matches!(i.opcode, Opcode::Fusion | Opcode::Convert | Opcode::Copy) || operands.len() > 8 {
         return None;
     }
@@ -261,7 +261,7 @@ fn cast_of(
     let &[source] = of_size.as_slice() else {
         return None;
     };
-    names_of(ctx.program, source, &[], 4)
+    names_of(ctx.program, &(source, Path::new()), Through::Names, 4)
         .into_iter()
         .map(|n| n.0)
         .find(|n| weights.parameters.contains(n))

@@ -6,8 +6,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::origin::{by_argument_name, Origin};
-use crate::dataflow::flow::{reads_of, Path};
-use crate::dataflow::Graph;
+use crate::dataflow::{reads_of, Graph, Path, Through, Value};
 use crate::hlo::op_name::{phase, Phase};
 use crate::hlo::{ElementType, InstructionId, Opcode, Shape};
 use crate::peak::{argument_name, Context};
@@ -52,7 +51,7 @@ pub(crate) fn weights(ctx: &Context<'_, '_>, graph: &Graph) -> Weights {
     };
     let results = Results::new(ctx);
     let mut budget = 100_000 + 10 * module.instructions.len();
-    for p in module.entry_parameters() {
+    for &p in module.entry_parameters() {
         let shape = module.shape(p);
         if !shape.element_type.is_float() {
             continue;
@@ -94,10 +93,12 @@ fn vocabulary(ctx: &Context<'_, '_>) -> FxHashSet<u64> {
         let pair = (large.next()?, large.next()?);
         large.next().is_none().then_some(pair)
     };
-    let ids = || (0..module.instructions.len() as u32).map(InstructionId);
     // Rows and width.
     let mut tables: FxHashSet<(u64, u64)> = FxHashSet::default();
-    for i in ids().filter(|&i| module.instruction(i).opcode == Opcode::Gather) {
+    for i in module
+        .ids()
+        .filter(|&i| module.instruction(i).opcode == Opcode::Gather)
+    {
         let table = module.operands(i).first().map(|&o| module.shape(o));
         let table = table.filter(|t| t.element_type.is_float());
         let width = module.shape(i).dimensions.last().copied();
@@ -114,14 +115,17 @@ fn vocabulary(ctx: &Context<'_, '_>) -> FxHashSet<u64> {
     if tables.is_empty() {
         return out;
     }
-    for p in module.entry_parameters() {
+    for &p in module.entry_parameters() {
         if by_argument_name(argument_name(ctx.program, p)) == Some(Origin::EmbeddingsLogits) {
             let pair = two(&module.shape(p));
             let tables = pair.iter().filter(|t| tables.contains(t));
             out.extend(tables.map(|t| t.0));
         }
     }
-    for i in ids().filter(|&i| module.instruction(i).opcode.is_product()) {
+    for i in module
+        .ids()
+        .filter(|&i| module.instruction(i).opcode.is_product())
+    {
         let result = module.shape(i);
         for &o in module.operands(i) {
             let Some((a, b)) = two(&module.shape(o)) else {
@@ -198,10 +202,10 @@ fn is_differentiated(
     budget: &mut usize,
 ) -> bool {
     let module = &ctx.program.module;
-    let mut todo: Vec<(InstructionId, Path)> = vec![(parameter, Path::new())];
+    let mut todo: Vec<Value> = vec![(parameter, Path::new())];
     let mut seen: FxHashSet<InstructionId> = FxHashSet::default();
-    while let Some((value, path)) = todo.pop() {
-        for r in reads_of(ctx.program, graph, value, &path, budget).reads {
+    while let Some(value) = todo.pop() {
+        for r in reads_of(ctx.program, graph, &value, Through::Names, budget).reads {
             let i = module.instruction(r.reader);
             match phase(i.op_name) {
                 Phase::Forward | Phase::Backward => return true,

@@ -11,7 +11,7 @@ use super::selector::{plain_shape, select, Selection};
 use crate::dataflow::dimensions::NodeId;
 use crate::error::{Error, Result};
 use crate::findings::Finding;
-use crate::hlo::Opcode;
+use crate::hlo::{BufferId, Opcode};
 
 /// A program while edits are applied to it.
 pub(crate) struct Applying<'r, 'p, 'a> {
@@ -56,12 +56,32 @@ impl Applying<'_, '_, '_> {
         Ok(s)
     }
 
-    /// Nodes that a selection means.
+    /// Whether a selection means the memory that goes by these names.
+    pub(crate) fn means(&self, s: &Selection, names: &[BufferId]) -> bool {
+        let defined_by = |b: BufferId| self.base.assignment.buffer(b).instruction;
+        names.iter().any(|b| match &s.buffers {
+            Some(buffers) => buffers.contains(b),
+            None => defined_by(*b).is_some_and(|i| s.instructions.binary_search(&i).is_ok()),
+        })
+    }
+
+    /// Nodes that a selection means: of a finding, everything that its buffers and what shares their
+    /// memory hold.
     pub(crate) fn nodes(&self, s: &Selection) -> Vec<NodeId> {
-        let module = &self.base.program.module;
+        let base = self.base;
+        if s.buffers.is_some() {
+            let slots = base.arenas.iter().flat_map(|a| &a.slots).map(|s| &s.names);
+            let all = slots.chain(base.blocks.iter().map(|b| &b.names));
+            let held = all.filter(|names| self.means(s, names)).flatten();
+            let mut out: Vec<NodeId> = held.filter_map(|&b| Some(base.content(b)?.0)).collect();
+            out.sort_unstable();
+            out.dedup();
+            return out;
+        }
+        let module = &base.program.module;
         let mut out = Vec::new();
         for &i in &s.instructions {
-            let nodes = self.base.values.nodes(i);
+            let nodes = base.values.nodes(i);
             match &s.shape {
                 None => out.extend(nodes),
                 Some(wanted) => {

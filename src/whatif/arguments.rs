@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::base::Base;
 use crate::hlo::{AllocationKind, InstructionId};
+use crate::peak::top_level;
 
 /// Top-level names of arguments (`state` of `state[0]['mlp']`) of which those that `wanted` picks
 /// make up a hundredth of the total; by name.
@@ -26,11 +27,11 @@ pub(crate) fn names_of_large(
         }
     }
     let mut sizes: BTreeMap<String, u64> = BTreeMap::new();
-    for i in module.entry_parameters() {
+    for &i in module.entry_parameters() {
         let at = module.instruction(i);
         let size = of_number.get(&at.parameter_number).copied().unwrap_or(0);
         if wanted(i) {
-            let name = at.op_name.split(['[', '.']).next().unwrap_or_default();
+            let name = top_level(at.op_name);
             if !name.is_empty() {
                 let sum = sizes.entry(name.to_owned()).or_default();
                 *sum = sum.saturating_add(size);

@@ -8,17 +8,17 @@ use std::sync::OnceLock;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::dataflow::dimensions::{NodeId, Values};
-use crate::dataflow::{Graph, ProgramPoints};
+use crate::dataflow::{reads_of, Graph, ProgramPoints, Read, Through, Value};
 use crate::devices::replication::Replication;
 use crate::error::{Error, Result};
-use crate::hlo::op_name::is_rematerialized;
+use crate::hlo::op_name::{is_rematerialized, phase, Phase};
 use crate::hlo::{
     AllocationId, AllocationKind, BufferAssignment, BufferId, HeapEventKind, InstructionId,
-    MemorySpace, Mesh, Program, Shape,
+    MemorySpace, Mesh, Opcode, Program, Shape,
 };
 use crate::memory::pack::{lower_bound, pack, PackItem};
 use crate::memory::{space_usage, SpaceUsage};
-use crate::peak::{peak_snapshot, Context};
+use crate::peak::{peak_snapshot, Context, PeakSnapshot};
 use crate::training::{donation_candidates, DonationPair};
 
 /// A program ready to be edited.
@@ -46,19 +46,16 @@ pub struct Base<'p, 'a> {
     pub rematerialized: usize,
     /// What every buffer in a slot or block holds, where the file says.
     contents: FxHashMap<BufferId, (NodeId, Shape)>,
-    /// The instruction that calls each computation, by computation; the first one.
-    callers: Vec<Option<InstructionId>>,
     /// What goes into the program and comes out.
     pub(crate) boundary: Boundary,
     /// Which argument could give its memory to which output; looked for when first asked.
     donations: OnceLock<Vec<DonationPair>>,
+    peak: OnceLock<PeakSnapshot>,
 }
 
 /// Arguments and results of a program, looked up once.
 #[derive(Debug, Default)]
 pub(crate) struct Boundary {
-    /// Entry parameters, by their numbers.
-    pub(crate) parameters: FxHashMap<u32, InstructionId>,
     /// Shapes of the parts of the program's result.
     result_shapes: FxHashSet<Shape>,
     /// Numbers of parameters whose memory goes to an output.
@@ -68,13 +65,7 @@ pub(crate) struct Boundary {
 impl Boundary {
     fn new(program: &Program<'_>, blocks: &[Block]) -> Self {
         let module = &program.module;
-        let parameters = module.entry_parameters().into_iter();
-        let mut out = Boundary {
-            parameters: parameters
-                .map(|i| (module.instruction(i).parameter_number, i))
-                .collect(),
-            ..Boundary::default()
-        };
+        let mut out = Boundary::default();
         if let Some(root) = module.entry_root() {
             let mut add = |_: &[i64], leaf: &Shape| {
                 if !out.result_shapes.contains(leaf) {
@@ -100,6 +91,9 @@ impl Boundary {
         self.result_shapes.contains(shape)
     }
 }
+
+/// Uses of one value that are looked at.
+const MAX_USES: usize = 5_000;
 
 /// One arena of temporaries.
 #[derive(Debug, Clone)]
@@ -196,9 +190,9 @@ impl<'p, 'a> Base<'p, 'a> {
             replication: Replication::new(program, meshes),
             rematerialized: rematerialized(program),
             contents,
-            callers: callers(program),
             boundary: Boundary::new(program, &blocks),
             donations: OnceLock::new(),
+            peak: OnceLock::new(),
             program,
             assignment,
             values,
@@ -213,15 +207,19 @@ impl<'p, 'a> Base<'p, 'a> {
     /// Every argument that fits an output, with whether donating it would save memory: the verdict
     /// that findings print too.
     pub fn donations(&self) -> &[DonationPair] {
-        self.donations.get_or_init(|| {
-            let ctx = Context {
-                program: self.program,
-                usage: &self.usage,
-                peak: &peak_snapshot(self.program, &self.usage),
-                capacity_bytes: None,
-            };
-            donation_candidates(&ctx, &self.graph)
-        })
+        self.donations
+            .get_or_init(|| donation_candidates(&self.context(), &self.graph))
+    }
+
+    /// What the verdicts that findings go by need.
+    pub(crate) fn context(&self) -> Context<'_, 'a> {
+        let peak = || peak_snapshot(self.program, &self.usage);
+        Context {
+            program: self.program,
+            usage: &self.usage,
+            peak: self.peak.get_or_init(peak),
+            capacity_bytes: None,
+        }
     }
 
     /// The node and shape that a buffer holds.
@@ -238,7 +236,7 @@ impl<'p, 'a> Base<'p, 'a> {
                 return Some(at);
             }
             let c = self.program.module.instruction(at).computation;
-            at = (*self.callers.get(c.index())?)?;
+            at = *self.program.module.callers(c).first()?;
         }
         None
     }
@@ -246,6 +244,28 @@ impl<'p, 'a> Base<'p, 'a> {
     /// Program point of an instruction, or of the fusion around it.
     pub fn point(&self, id: InstructionId) -> Option<u32> {
         self.points.point_of(&self.graph, self.scheduled(id)?)
+    }
+
+    /// Who reads a value, looked for through copies too. (A loop only carries: what reads is in its
+    /// body.)
+    pub(crate) fn readers(&self, value: &Value) -> Vec<Read> {
+        let module = &self.program.module;
+        let mut budget = MAX_USES;
+        let mut reads = reads_of(
+            self.program,
+            &self.graph,
+            value,
+            Through::Copies,
+            &mut budget,
+        )
+        .reads;
+        reads.retain(|r| module.instruction(r.reader).opcode != Opcode::While);
+        reads
+    }
+
+    /// Whether an instruction belongs to a backward pass, by its operation path.
+    pub(crate) fn is_backward(&self, i: InstructionId) -> bool {
+        phase(self.program.module.instruction(i).op_name) == Phase::Backward
     }
 
     /// How well packing reproduces the compiler's arenas: bytes compiled, packed, and alive at the
@@ -344,19 +364,6 @@ fn arena(
 fn rematerialized(program: &Program<'_>) -> usize {
     let names = program.module.instructions.iter().map(|i| i.name);
     names.filter(|n| is_rematerialized(n)).count()
-}
-
-fn callers(program: &Program<'_>) -> Vec<Option<InstructionId>> {
-    let module = &program.module;
-    let mut out = vec![None; module.computations.len()];
-    for i in (0..module.instructions.len() as u32).map(InstructionId) {
-        for c in module.called(i) {
-            if let Some(slot) = out.get_mut(c.index()) {
-                slot.get_or_insert(i);
-            }
-        }
-    }
-    out
 }
 
 fn contents(

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashSet;
 
 use super::base::Base;
-use crate::dataflow::dimensions::propagate::Marks;
+use crate::dataflow::dimensions::batch_dimensions::BatchDimensions;
 use crate::dataflow::dimensions::NodeId;
 use crate::hlo::decode::decode_sharding;
 use crate::hlo::{InstructionId, Opcode, Sharding};
@@ -44,8 +44,7 @@ pub(crate) fn find(
     }
     let trees = Trees::new(base);
     for rank in 0..3 {
-        let of_rank = base.program.module.entry_parameters();
-        let of_rank = of_rank.into_iter();
+        let of_rank = base.program.module.entry_parameters().iter().copied();
         let mut found: Vec<(InstructionId, u8)> = of_rank
             .filter(|&i| rank_of(base, &trees, i) == Some(rank))
             .filter_map(|i| Some((i, batch_dimension(base, i, old)?)))
@@ -112,11 +111,11 @@ impl Seeds {
     }
 
     /// What was found, and how much carries it, in words.
-    pub(crate) fn note(&self, marks: &Marks) -> String {
+    pub(crate) fn note(&self, batch_dimensions: &BatchDimensions) -> String {
         format!(
             "batch: {}; {} arrays carry it",
             self.found.join(", "),
-            marks.len()
+            batch_dimensions.len()
         )
     }
 }
@@ -136,13 +135,7 @@ pub(crate) fn carrier(base: &Base<'_, '_>) -> Option<(String, u8, u64)> {
     let seeds = find(base, None, None);
     let &(node, dimension) = seeds.seeds.first()?;
     let (local, tile) = seeds.sizes(base).next()?;
-    let at = base.values.instruction_of(node);
-    let at = base.program.module.instruction(at);
-    let name = if at.op_name.is_empty() {
-        at.name
-    } else {
-        at.op_name
-    };
+    let name = argument_name(base.program, base.values.instruction_of(node));
     Some((name.to_owned(), dimension, local.saturating_mul(tile)))
 }
 
@@ -159,7 +152,7 @@ pub(crate) fn hint(base: &Base<'_, '_>) -> String {
 /// What could be given as the batch, `tokens:0 (16)`, for a message.
 fn choices(base: &Base<'_, '_>) -> Vec<String> {
     let trees = Trees::new(base);
-    let parameters = base.program.module.entry_parameters().into_iter();
+    let parameters = base.program.module.entry_parameters().iter().copied();
     let data = parameters.filter(|&i| rank_of(base, &trees, i).is_some());
     data.filter_map(|i| {
         let size = global_size(base, i, 0)?;
@@ -178,7 +171,7 @@ impl Trees {
         let module = &base.program.module;
         let mut sizes: BTreeMap<String, u64> = BTreeMap::new();
         let mut out: BTreeMap<String, bool> = BTreeMap::new();
-        for i in module.entry_parameters() {
+        for &i in module.entry_parameters() {
             let name = top_level(module.instruction(i).op_name).to_owned();
             let first = global_size(base, i, 0).unwrap_or(0);
             let is_split = tiles(base, i).first().is_some_and(|&t| t > 1);
@@ -203,7 +196,7 @@ fn companions(base: &Base<'_, '_>, trees: &Trees, out: &mut Seeds) {
     };
     let wanted = global_size(base, base.values.instruction_of(node), dimension);
     let found: FxHashSet<NodeId> = out.seeds.iter().map(|s| s.0).collect();
-    for i in base.program.module.entry_parameters() {
+    for &i in base.program.module.entry_parameters() {
         let Some(n) = base.values.nodes(i).next() else {
             continue;
         };
@@ -282,12 +275,7 @@ fn take(base: &Base<'_, '_>, i: InstructionId, dimension: u8, out: &mut Seeds) {
     let Some(size) = base.values.dimensions(node).get(usize::from(dimension)) else {
         return;
     };
-    let at = base.program.module.instruction(i);
-    let name = if at.op_name.is_empty() {
-        at.name
-    } else {
-        at.op_name
-    };
+    let name = argument_name(base.program, i);
     out.found
         .push(format!("{name} dimension {dimension} ({size} per device)"));
     out.seeds.push((node, dimension));

@@ -1,5 +1,4 @@
-//! What disappears: debugging callbacks or chosen instructions, and every buffer that only they
-//! need.
+//! What disappears: chosen instructions, and every buffer that only they need.
 //!
 //! In: instructions that go. Out: their buffers emptied in the scenario.
 
@@ -7,36 +6,12 @@ use crate::hlo::{InstructionId, Opcode};
 use crate::whatif::Base;
 use crate::whatif::Scenario;
 
-/// What went.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Gone {
-    /// Debugging instructions.
-    pub(crate) callbacks: usize,
-    /// Buffers.
-    pub(crate) buffers: usize,
-}
-
-/// Removes debugging callbacks.
-pub(crate) fn without_debug(base: &Base<'_, '_>, scenario: &mut Scenario) -> Gone {
-    let module = &base.program.module;
-    let debug: Vec<InstructionId> = (0..module.instructions.len() as u32)
-        .map(InstructionId)
-        .filter(|&i| {
-            let name = module.instruction(i).op_name;
-            name.contains("debug_callback") || name.contains("debug_print")
-        })
-        .collect();
-    let mut gone = without(base, scenario, &debug);
-    gone.callbacks = debug.len();
-    gone
-}
-
-/// Removes `instructions` and whatever nothing else needs.
+/// Removes `instructions` and whatever nothing else needs; returns how many buffers went.
 pub(crate) fn without(
     base: &Base<'_, '_>,
     scenario: &mut Scenario,
     instructions: &[InstructionId],
-) -> Gone {
+) -> usize {
     let alive = alive_without(base, instructions);
     // What was unused from the start stays: the compiler keeps it for reasons of its own.
     let before = alive_without(base, &[]);
@@ -47,12 +22,12 @@ pub(crate) fn without(
         })
     };
     let of = |b| base.assignment.buffer(b).instruction;
-    let mut gone = Gone::default();
+    let mut gone = 0;
     for (arena, edited) in base.arenas.iter().zip(&mut scenario.arenas) {
         for (slot, item) in arena.slots.iter().zip(&mut edited.items) {
             if item.size_bytes > 0 && slot.names.iter().all(|&b| dead(of(b))) {
                 item.size_bytes = 0;
-                gone.buffers += 1;
+                gone += 1;
             }
         }
     }
@@ -63,7 +38,7 @@ pub(crate) fn without(
             || (block.parameter.is_none() && block.names.iter().all(|&b| dead(of(b))));
         if *size > 0 && goes && !block.names.is_empty() {
             *size = 0;
-            gone.buffers += 1;
+            gone += 1;
         }
     }
     gone

@@ -1,4 +1,4 @@
-//! What edits do to the shape of single arrays: marked dimensions scale, classes are split, change
+//! What edits do to the shape of single arrays: dimensions of the batch scale, classes are split, change
 //! their type, lose their padding.
 //!
 //! In: effects collected from edits. Out: the new size of any buffer. Effects multiply, so their
@@ -7,9 +7,12 @@
 use rustc_hash::FxHashMap;
 
 use super::base::Base;
-use crate::dataflow::dimensions::propagate::Marks;
+use crate::dataflow::dimensions::batch_dimensions::BatchDimensions;
 use crate::dataflow::dimensions::NodeId;
+use crate::dataflow::producer_of_buffer;
 use crate::hlo::{BufferId, ElementType, Shape};
+use crate::peak::better_shape;
+use crate::peak::padding::Convolutions;
 
 /// Everything that changes shapes.
 #[derive(Debug, Default)]
@@ -19,14 +22,18 @@ pub(crate) struct Effects {
     pub(crate) split: FxHashMap<NodeId, u64>,
     /// Nodes of `split` that follow from an argument, with that argument's node.
     pub(crate) gathered: FxHashMap<NodeId, NodeId>,
+    /// New types of classes of nodes that take their type from each other.
     pub(crate) types: FxHashMap<u32, ElementType>,
-    pub(crate) pad_free: bool,
+    /// New types of nodes that change theirs alone.
+    pub(crate) types_alone: FxHashMap<NodeId, ElementType>,
+    /// Padding goes where a better shape exists, but for arrays of convolutions.
+    pub(crate) pad_free: Option<Convolutions>,
 }
 
-/// Marked dimensions times `new` / `old`.
+/// Dimensions of the batch times `new` / `old`.
 #[derive(Debug)]
 pub(crate) struct BatchScale {
-    pub(crate) marks: Marks,
+    pub(crate) batch_dimensions: BatchDimensions,
     pub(crate) old: u64,
     pub(crate) new: u64,
     /// Only temporaries scale, not arguments and results.
@@ -35,7 +42,11 @@ pub(crate) struct BatchScale {
 
 impl Effects {
     pub(crate) fn is_empty(&self) -> bool {
-        self.batches.is_empty() && self.split.is_empty() && self.types.is_empty() && !self.pad_free
+        self.batches.is_empty()
+            && self.split.is_empty()
+            && self.types.is_empty()
+            && self.types_alone.is_empty()
+            && self.pad_free.is_none()
     }
 
     /// The shape of a node after all effects; `split` false leaves splitting out.
@@ -48,7 +59,8 @@ impl Effects {
         split: bool,
     ) -> Shape {
         let mut new = shape.clone();
-        if let Some(&to) = self.types.get(&base.values.type_class(node)) {
+        let of_class = || self.types.get(&base.values.type_class(node));
+        if let Some(&to) = self.types_alone.get(&node).or_else(of_class) {
             if new.element_type.is_float() {
                 new.element_type = to;
                 if let Some(l) = &mut new.layout {
@@ -58,14 +70,12 @@ impl Effects {
         }
         for b in &self.batches {
             if temporary || !b.temporaries_only {
-                b.marks.scale(node, &mut new.dimensions, b.old, b.new);
+                b.batch_dimensions
+                    .scale(node, &mut new.dimensions, b.old, b.new);
             }
         }
         if let (true, Some(&ways)) = (split, self.split.get(&node)) {
             divide(&mut new.dimensions, ways);
-        }
-        if self.pad_free {
-            new = least_padded(&new);
         }
         new
     }
@@ -77,10 +87,27 @@ impl Effects {
             return old;
         };
         let new = self.shape(base, node, shape, temporary, true);
-        if new == *shape {
+        let saved = self.padding_saved(base, buffer, &new);
+        if new == *shape && saved == 0 {
             return old;
         }
-        resized(old, shape.padded_bytes(), new.padded_bytes())
+        resized(old, shape.padded_bytes(), new.padded_bytes() - saved)
+    }
+
+    /// What a better shape saves of a buffer's padding: the verdict of the analysis.
+    fn padding_saved(&self, base: &Base<'_, '_>, buffer: BufferId, shape: &Shape) -> u64 {
+        let Some(convolutions) = &self.pad_free else {
+            return 0;
+        };
+        let Some(better) = better_shape(shape) else {
+            return 0;
+        };
+        let made_by = producer_of_buffer(base.program, buffer).map(|m| m.instruction);
+        let of = [base.assignment.buffer(buffer).instruction, made_by];
+        if convolutions.touch(of) {
+            return 0;
+        }
+        better.saving_bytes
     }
 
     /// Bytes of something with several names: no name may lack room.
@@ -141,37 +168,6 @@ pub(crate) fn gcd(a: u64, b: u64) -> u64 {
     } else {
         gcd(b, a % b)
     }
-}
-
-/// The same array with the order of dimensions that pads least.
-pub(crate) fn least_padded(shape: &Shape) -> Shape {
-    let rank = shape.dimensions.len();
-    let Some(layout) = shape.layout.as_ref().filter(|_| (2..=8).contains(&rank)) else {
-        return shape.clone();
-    };
-    let mut best = shape.clone();
-    let mut least = shape.padded_bytes();
-    for minor in 0..rank as u32 {
-        for second in (0..rank as u32).filter(|&s| s != minor) {
-            let mut order = vec![minor, second];
-            order.extend(
-                layout
-                    .minor_to_major
-                    .iter()
-                    .filter(|&&d| d != minor && d != second),
-            );
-            let mut other = shape.clone();
-            if let Some(l) = &mut other.layout {
-                l.minor_to_major = order;
-            }
-            let bytes = other.padded_bytes();
-            if bytes < least {
-                least = bytes;
-                best = other;
-            }
-        }
-    }
-    best
 }
 
 #[cfg(test)]

@@ -21,14 +21,13 @@ pub(crate) mod outputs;
 pub(crate) mod plan;
 pub(crate) mod predict;
 pub(crate) mod python;
-pub(crate) mod readers;
 pub(crate) mod resize;
 pub(crate) mod run;
 pub(crate) mod scenario;
 pub(crate) mod selector;
 pub(crate) mod sharding_code;
 pub(crate) mod split;
-pub(crate) mod stacks;
+pub(crate) mod stacked_residuals;
 
 pub use apply::{apply, Applied, EditNote};
 pub use base::Base;

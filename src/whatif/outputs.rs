@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::base::Base;
 use crate::dataflow::dimensions::NodeId;
+use crate::dataflow::{names_of, Through};
 use crate::hlo::{AllocationKind, BufferId, Opcode};
 
 /// When an output's memory is written.
@@ -40,10 +41,7 @@ impl Writes {
             // A loop writes its result part by part, from before its first round on.
             in_parts |= opcode == Opcode::While;
             // A bitcast or tuple writes nothing.
-            if matches!(
-                opcode,
-                Opcode::Bitcast | Opcode::Tuple | Opcode::GetTupleElement | Opcode::Parameter
-            ) {
+            if opcode.renames() || opcode == Opcode::Parameter {
                 continue;
             }
             placed.extend(base.graph.order_of(i).map(|o| (o, b)));
@@ -101,6 +99,9 @@ pub(crate) fn outputs_in_order(base: &Base<'_, '_>) -> Vec<usize> {
     out.into_iter().map(|(_, i)| i).collect()
 }
 
+/// Names followed for one part of the result at most.
+const MAX_NAMES: usize = 16;
+
 /// Place of every node that the result's leaves come from unchanged.
 fn places_in_result(base: &Base<'_, '_>) -> FxHashMap<NodeId, usize> {
     let module = &base.program.module;
@@ -108,24 +109,17 @@ fn places_in_result(base: &Base<'_, '_>) -> FxHashMap<NodeId, usize> {
     let Some(root) = module.entry_root() else {
         return out;
     };
-    for (place, &operand) in module.operands(root).iter().enumerate() {
-        let mut at = operand;
-        for _ in 0..8 {
-            let i = module.instruction(at);
-            let source = module.operands(at).first().copied();
-            match (i.opcode, source) {
-                (Opcode::GetTupleElement, Some(s)) => {
-                    if let Some(n) = base.values.element(s, i.tuple_index as usize).next() {
-                        out.entry(n).or_insert(place);
-                    }
-                    break;
-                }
-                (Opcode::Bitcast, Some(s)) => at = s,
-                _ => break,
+    for place in 0..module.operands(root).len() as i64 {
+        let names = names_of(
+            base.program,
+            &(root, vec![place]),
+            Through::Names,
+            MAX_NAMES,
+        );
+        for (i, path) in names {
+            if let Some(n) = base.values.node_at(base.program, i, &path) {
+                out.entry(n).or_insert(place as usize);
             }
-        }
-        if let Some(n) = base.values.nodes(at).next() {
-            out.entry(n).or_insert(place);
         }
     }
     out

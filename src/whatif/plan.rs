@@ -358,8 +358,8 @@ fn chips(base: &Base<'_, '_>, kind: Option<&str>) -> &'static [&'static str] {
     // Of these platforms, only TPUs lay arrays out in tiles.
     let is_tiled = || {
         let module = &base.program.module;
-        let mut parameters = module.entry_parameters().into_iter();
-        parameters.any(|i| {
+        let mut parameters = module.entry_parameters().iter();
+        parameters.any(|&i| {
             let layout = module.shape(i).layout;
             layout.is_some_and(|l| !l.tiles.is_empty())
         })

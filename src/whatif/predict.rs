@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::base::{Arena, Base};
 use super::scenario::Scenario;
 use super::selector::plain_shape;
-use crate::dataflow::maker_of_buffer;
+use crate::dataflow::producer_of_buffer;
 use crate::hlo::op_name::base_name;
 use crate::hlo::{AllocationKind, BufferId, Opcode};
 use crate::memory::pack::{pack, peak_of, PackItem};
@@ -305,7 +305,7 @@ fn named(
     let module = &base.program.module;
     let made_by = buffer.and_then(|b| {
         let i = base.assignment.buffer(b).instruction?;
-        Some(maker_of_buffer(base.program, b).map_or(i, |m| m.instruction))
+        Some(producer_of_buffer(base.program, b).map_or(i, |m| m.instruction))
     });
     let i = made_by.map(|i| module.instruction(i));
     let shape = buffer.and_then(|b| base.content(b)).map(|(_, s)| s);

@@ -3,8 +3,10 @@
 //! In: text such as `embed`, `f32[16,2048,32000]`, `train.py:75`, `all-gather`, `donation:1`,
 //! `all`. Out: the instructions meant, and which kind of match it was.
 
+use rustc_hash::FxHashSet;
+
 use crate::findings::{Finding, FindingKind};
-use crate::hlo::{InstructionId, Program};
+use crate::hlo::{BufferId, InstructionId, Program};
 
 /// What a selector picked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,6 +17,9 @@ pub struct Selection {
     pub shape: Option<String>,
     /// What the text was taken for.
     pub by: MatchedBy,
+    /// Of a finding: its buffers. An edit is then about these, and not about whatever else the
+    /// instructions that define them make.
+    pub buffers: Option<FxHashSet<BufferId>>,
 }
 
 /// What a selector was taken for.
@@ -61,18 +66,18 @@ impl MatchedBy {
 /// Resolves `text`. Findings are counted per kind from 1, in the order given.
 pub fn select(program: &Program<'_>, findings: &[Finding], text: &str) -> Selection {
     let module = &program.module;
-    let ids = || (0..module.instructions.len() as u32).map(InstructionId);
+    let ids = || module.ids();
     let found = |by: MatchedBy, instructions: Vec<InstructionId>| Selection {
         instructions,
-        shape: None,
         by,
+        ..Selection::default()
     };
     let text = text.trim();
     if text == "all" {
         return found(MatchedBy::Everything, ids().collect());
     }
     if let Some(finding) = finding_named(findings, text) {
-        return found(MatchedBy::Finding, defining(program, &finding.buffer_ids));
+        return of_finding(program, finding);
     }
     if let Some(shape) = shape_text(text) {
         let has = |i: InstructionId| {
@@ -86,6 +91,7 @@ pub fn select(program: &Program<'_>, findings: &[Finding], text: &str) -> Select
             instructions: ids().filter(|&i| has(i)).collect(),
             by: MatchedBy::Shape,
             shape: Some(shape),
+            buffers: None,
         };
     }
     if let Some((file, line)) = source_text(text) {
@@ -113,7 +119,8 @@ pub fn select(program: &Program<'_>, findings: &[Finding], text: &str) -> Select
             MatchedBy::Argument,
             module
                 .entry_parameters()
-                .into_iter()
+                .iter()
+                .copied()
                 .filter(|&i| names_argument(module.instruction(i).op_name, text))
                 .collect(),
         ),
@@ -153,20 +160,27 @@ pub(crate) fn finding_named<'f>(findings: &'f [Finding], text: &str) -> Option<&
     findings.iter().filter(|f| f.kind == kind).nth(number)
 }
 
-fn defining(program: &Program<'_>, buffers: &[i64]) -> Vec<InstructionId> {
+fn of_finding(program: &Program<'_>, finding: &Finding) -> Selection {
     let Some(assignment) = &program.assignment else {
-        return Vec::new();
+        return Selection::default();
     };
-    let buffers: rustc_hash::FxHashSet<i64> = buffers.iter().copied().collect();
-    let mut out: Vec<InstructionId> = assignment
-        .logical_buffers
-        .iter()
-        .filter(|b| buffers.contains(&b.id))
-        .filter_map(|b| b.instruction)
+    let ids: FxHashSet<i64> = finding.buffer_ids.iter().copied().collect();
+    let named = assignment.buffer_ids();
+    let buffers: FxHashSet<BufferId> = named
+        .filter(|&b| ids.contains(&assignment.buffer(b).id))
         .collect();
-    out.sort_unstable();
-    out.dedup();
-    out
+    let defining = buffers
+        .iter()
+        .filter_map(|&b| assignment.buffer(b).instruction);
+    let mut instructions: Vec<InstructionId> = defining.collect();
+    instructions.sort_unstable();
+    instructions.dedup();
+    Selection {
+        instructions,
+        by: MatchedBy::Finding,
+        shape: None,
+        buffers: Some(buffers),
+    }
 }
 
 /// `f32[16,2048]` of a text that is a shape, with or without a layout.

@@ -45,13 +45,8 @@ pub(crate) fn follow(
             continue;
         }
         out.insert(node, (ways_here, seed));
-        for l in values
-            .links_at(node)
-            .iter()
-            .filter_map(|&l| values.links.get(l as usize))
-        {
+        for (l, other) in values.neighbours(node) {
             let to_part = l.a == node;
-            let other = if to_part { l.b } else { l.a };
             if !l.elementwise || values.dimensions(other).iter().all(|&d| d <= 1) {
                 continue;
             }
@@ -73,12 +68,10 @@ pub(crate) fn follow(
 fn is_summand(base: &Base<'_, '_>, node: NodeId, other: NodeId) -> bool {
     let module = &base.program.module;
     let sum = base.values.instruction_of(node);
-    matches!(
-        module.instruction(sum).opcode,
-        Opcode::AllReduce | Opcode::AllReduceStart
-    ) && module
-        .operands(sum)
-        .contains(&base.values.instruction_of(other))
+    module.instruction(sum).opcode.synchronous() == Opcode::AllReduce
+        && module
+            .operands(sum)
+            .contains(&base.values.instruction_of(other))
 }
 
 /// How many more ways tensors can be split.
@@ -93,7 +86,7 @@ impl Spread {
         let r = &base.replication;
         let mut known: FxHashMap<DeviceClassesId, u32> = FxHashMap::default();
         let mut of = vec![1; base.values.len()];
-        for i in (0..base.program.module.instructions.len() as u32).map(InstructionId) {
+        for i in base.program.module.ids() {
             let nodes = base.values.nodes(i);
             let classes = r.leaf_classes(i);
             if nodes.len() != classes.len() {
@@ -147,11 +140,8 @@ pub(crate) fn transients(base: &Base<'_, '_>, effects: &Effects, scenario: &mut 
     let module = &base.program.module;
     let mut gathered: BTreeMap<(NodeId, ComputationId), (u32, u32, u64)> = BTreeMap::new();
     let mut whole_results: Vec<(u32, u64)> = Vec::new();
-    for i in (0..module.instructions.len() as u32).map(InstructionId) {
-        if !matches!(
-            module.instruction(i).opcode,
-            Opcode::Dot | Opcode::Convolution
-        ) {
+    for i in module.ids() {
+        if !module.instruction(i).opcode.is_product() {
             continue;
         }
         let Some(around) = base.scheduled(i) else {

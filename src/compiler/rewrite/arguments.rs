@@ -76,7 +76,7 @@ pub(crate) fn pairs(
         }
     }
     let mut out = FxHashMap::default();
-    for p in module.entry_parameters() {
+    for &p in module.entry_parameters() {
         let number = u64::from(module.instruction(p).parameter_number);
         if numbers.contains(&number) {
             let shape = plain_shape(&module.shape(p));

@@ -24,7 +24,8 @@ pub(crate) fn dtype(
         let at = program
             .module
             .entry_parameters()
-            .into_iter()
+            .iter()
+            .copied()
             .find(|&p| u64::from(program.module.instruction(p).parameter_number) == *n);
         at.is_some_and(|p| {
             let shape = program.module.shape(p);

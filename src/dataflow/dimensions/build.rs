@@ -4,7 +4,7 @@
 
 use super::links::collect;
 use super::values::{Link, Values};
-use crate::hlo::{InstructionId, Program, Shape};
+use crate::hlo::{Program, Shape};
 
 impl Values {
     /// Builds nodes, links and classes. Linear in the module.
@@ -12,9 +12,9 @@ impl Values {
         let module = &program.module;
         let mut out = Values::default();
         out.dimension_starts.push(0);
-        for i in 0..module.instructions.len() as u32 {
+        for i in module.ids() {
             out.first.push(out.types.len() as u32);
-            let shape = module.shape(InstructionId(i));
+            let shape = module.shape(i);
             if shape.is_tuple() {
                 let mut offset = 0u32;
                 let mut elements = Vec::with_capacity(shape.tuple.len());
@@ -23,7 +23,7 @@ impl Values {
                     t.for_each_leaf(&mut |_, _| offset += 1);
                 }
                 elements.push(offset);
-                out.elements.insert(i, elements);
+                out.elements.insert(i.0, elements);
             }
             shape.for_each_leaf(&mut |_, leaf| out.add_node(leaf));
         }

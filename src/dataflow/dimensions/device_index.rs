@@ -10,14 +10,12 @@ use crate::hlo::{ComputationId, InstructionId, Opcode, Program};
 /// Instructions with a small result that depends on the number of the device.
 pub(crate) fn device_dependent(program: &Program<'_>) -> FxHashSet<InstructionId> {
     let module = &program.module;
-    let parameters = parameters(program);
     let mut found: FxHashSet<InstructionId> = FxHashSet::default();
     let small = |i: InstructionId| {
         let s = module.shape(i);
         !s.is_tuple() && s.element_count() <= 64
     };
-    let ids = || (0..module.instructions.len() as u32).map(InstructionId);
-    if !ids().any(|i| {
+    if !module.ids().any(|i| {
         matches!(
             module.instruction(i).opcode,
             Opcode::PartitionId | Opcode::ReplicaId
@@ -28,7 +26,7 @@ pub(crate) fn device_dependent(program: &Program<'_>) -> FxHashSet<InstructionId
     // Callees stand before their callers: a few passes reach what is passed in and out again.
     for _ in 0..4 {
         let before = found.len();
-        for i in ids() {
+        for i in module.ids() {
             let at = module.instruction(i);
             let known = match at.opcode {
                 Opcode::PartitionId | Opcode::ReplicaId => true,
@@ -39,8 +37,7 @@ pub(crate) fn device_dependent(program: &Program<'_>) -> FxHashSet<InstructionId
                 | Opcode::Parameter => false,
                 Opcode::Fusion | Opcode::Call => {
                     for &c in module.called(i) {
-                        let inside = parameters.get(c.index()).map_or(&[][..], Vec::as_slice);
-                        for (&o, &p) in module.operands(i).iter().zip(inside) {
+                        for (&o, &p) in module.operands(i).iter().zip(module.parameters(c)) {
                             if found.contains(&o) && small(p) {
                                 found.insert(p);
                             }
@@ -64,19 +61,4 @@ pub(crate) fn device_dependent(program: &Program<'_>) -> FxHashSet<InstructionId
         }
     }
     found
-}
-
-/// Parameters of every computation, by number.
-pub(crate) fn parameters(program: &Program<'_>) -> Vec<Vec<InstructionId>> {
-    let module = &program.module;
-    let mut out = vec![Vec::new(); module.computations.len()];
-    for (c, list) in module.computations.iter().zip(&mut out) {
-        for i in c.instructions() {
-            if module.instruction(i).opcode == Opcode::Parameter {
-                list.push(i);
-            }
-        }
-        list.sort_by_key(|&i| (module.instruction(i).parameter_number, i));
-    }
-    out
 }

@@ -3,7 +3,7 @@
 //!
 //! In: a program whose nodes are numbered. Out: links, appended to [`Values::links`].
 
-use super::device_index::{device_dependent, parameters};
+use super::device_index::device_dependent;
 use super::dimension_numbers::{convolution, dot, gather, scatter, ConvolutionNumbers, Related};
 use super::regroup::{ordered, regroup, tiled};
 use super::values::{DimensionMap, Group, Link, NodeId, Values};
@@ -13,12 +13,11 @@ use crate::hlo::{ComputationId, InstructionId, Opcode, Program};
 pub(crate) fn collect(program: &Program<'_>, values: &mut Values) {
     let mut collector = Collector {
         program,
-        parameters: parameters(program),
         links: Vec::new(),
         indexed: Vec::new(),
     };
-    for i in 0..program.module.instructions.len() as u32 {
-        collector.instruction(InstructionId(i), values);
+    for i in program.module.ids() {
+        collector.instruction(i, values);
     }
     let by_device = device_dependent(program);
     for &(link, slice) in &collector.indexed {
@@ -36,7 +35,6 @@ pub(crate) fn collect(program: &Program<'_>, values: &mut Values) {
 
 struct Collector<'p, 'a> {
     program: &'p Program<'a>,
-    parameters: Vec<Vec<InstructionId>>,
     links: Vec<Link>,
     /// Slices whose place depends on indices: link, and the instruction.
     indexed: Vec<(usize, InstructionId)>,
@@ -115,7 +113,7 @@ impl Collector<'_, '_> {
             }
             Opcode::While => {
                 for c in module.called(id).to_vec() {
-                    if let (Some(&o), Some(&p)) = (operands.first(), self.parameter(c, 0)) {
+                    if let (Some(&o), Some(p)) = (operands.first(), module.parameter(c, 0)) {
                         self.same_data(v.nodes(o), v.nodes(p));
                         self.same_data(v.nodes(o), v.nodes(id));
                         if let Some(root) = module.computation(c).root {
@@ -128,7 +126,7 @@ impl Collector<'_, '_> {
             }
             Opcode::Conditional => {
                 for (k, c) in module.called(id).to_vec().into_iter().enumerate() {
-                    if let (Some(&o), Some(&p)) = (operands.get(k + 1), self.parameter(c, 0)) {
+                    if let (Some(&o), Some(p)) = (operands.get(k + 1), module.parameter(c, 0)) {
                         self.same_data(v.nodes(o), v.nodes(p));
                     }
                     self.root(c, v.nodes(id), v);
@@ -140,10 +138,11 @@ impl Collector<'_, '_> {
                 self.started(id, opcode, &operands, v);
             }
             Opcode::CopyDone | Opcode::AllGatherDone | Opcode::CollectivePermuteDone => {
-                // Results come before contexts; a copy's destination is its first element.
-                if let Some(&o) = operands.first() {
-                    let at = usize::from(opcode != Opcode::CopyDone);
-                    self.same_data(v.element(o, at), v.nodes(id));
+                let result = opcode
+                    .result_element()
+                    .and_then(|e| usize::try_from(e).ok());
+                if let (Some(&o), Some(result)) = (operands.first(), result) {
+                    self.same_data(v.element(o, result), v.nodes(id));
                 }
             }
             Opcode::OptBarrier | Opcode::Copy | Opcode::AllReduceDone | Opcode::Domain => {
@@ -170,10 +169,6 @@ impl Collector<'_, '_> {
         }
     }
 
-    fn parameter(&self, c: ComputationId, n: usize) -> Option<&InstructionId> {
-        self.parameters.get(c.index())?.get(n)
-    }
-
     fn root(&mut self, c: ComputationId, result: std::ops::Range<NodeId>, v: &Values) {
         if let Some(root) = self.program.module.computation(c).root {
             if v.nodes(root).len() == result.len() {
@@ -185,10 +180,8 @@ impl Collector<'_, '_> {
     fn call(&mut self, id: InstructionId, operands: &[InstructionId], v: &Values) {
         let module = &self.program.module;
         for c in module.called(id).to_vec() {
-            for (k, &o) in operands.iter().enumerate() {
-                if let Some(&p) = self.parameter(c, k) {
-                    self.same_data(v.nodes(o), v.nodes(p));
-                }
+            for (&o, &p) in operands.iter().zip(module.parameters(c)) {
+                self.same_data(v.nodes(o), v.nodes(p));
             }
             if module.instruction(id).opcode == Opcode::AsyncStart {
                 // ((operands), result, contexts)
@@ -418,12 +411,12 @@ impl Collector<'_, '_> {
 
     /// Whether a custom call puts its operands together again (a parameter fetched in slices).
     fn joins(&self, id: InstructionId, inputs: &[NodeId], out: NodeId, v: &Values) -> bool {
-        let target = self.program.module.instruction(id).custom_call_target();
+        let joins = self.program.module.instruction(id).joins_slices();
         let rank = v.dimensions(out).len();
         let total = inputs
             .iter()
             .fold(0u64, |s, &n| s.saturating_add(count(v.dimensions(n))));
-        target.contains("Concat")
+        joins
             && inputs.iter().all(|&n| v.dimensions(n).len() == rank)
             && total == count(v.dimensions(out))
     }

@@ -2,11 +2,11 @@
 //!
 //! In: a program. Out: [`Values`]. May use: `hlo`.
 
+pub(crate) mod batch_dimensions;
 pub(crate) mod build;
 pub(crate) mod device_index;
 pub(crate) mod dimension_numbers;
 pub(crate) mod links;
-pub(crate) mod propagate;
 pub(crate) mod regroup;
 pub(crate) mod values;
 

@@ -162,6 +162,13 @@ impl Values {
             .unwrap_or_default()
     }
 
+    /// Links at a node, each with the node at its other end.
+    pub fn neighbours(&self, node: NodeId) -> impl Iterator<Item = (&Link, NodeId)> {
+        let links = self.links_at(node).iter();
+        let links = links.filter_map(|&l| self.links.get(l as usize));
+        links.map(move |l| (l, if l.a == node { l.b } else { l.a }))
+    }
+
     /// Class of nodes that have one element type.
     pub fn type_class(&self, node: NodeId) -> u32 {
         self.type_class.get(node as usize).copied().unwrap_or(node)

@@ -78,7 +78,7 @@ impl Builder<'_, '_> {
     /// Whether a computation takes the operands and makes the result, by their shapes.
     fn matches(&self, i: InstructionId, c: ComputationId) -> bool {
         let module = self.module;
-        let parameters = self.computations.parameters(c);
+        let parameters = module.parameters(c);
         let operands = module.operands(i);
         let same = |a: InstructionId, b: InstructionId| {
             let (a, b) = (module.shape(a), module.shape(b));
@@ -89,7 +89,9 @@ impl Builder<'_, '_> {
                 .iter()
                 .zip(parameters)
                 .enumerate()
-                .all(|(k, (&o, &(number, p)))| k as u32 == number && same(o, p))
+                .all(|(k, (&o, &p))| {
+                    module.instruction(p).parameter_number == k as u32 && same(o, p)
+                })
             && module.computation(c).root.is_some_and(|r| same(i, r))
     }
 

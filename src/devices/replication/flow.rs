@@ -7,8 +7,8 @@ use crate::hlo::{ComputationId, InstructionId, Opcode};
 impl Builder<'_, '_> {
     /// Adds all edges of the module.
     pub(crate) fn connect(&mut self) {
-        for k in 0..self.module.instructions.len() as u32 {
-            self.instruction(InstructionId(k));
+        for i in self.module.ids() {
+            self.instruction(i);
         }
         self.graph.collect_outlets(self.module);
     }
@@ -96,10 +96,9 @@ impl Builder<'_, '_> {
         if let Some(r) = self.reached.get_mut(c.index()) {
             *r = true;
         }
-        for k in 0..self.computations.parameters(c).len() {
-            let Some(&(number, parameter)) = self.computations.parameters(c).get(k) else {
-                return;
-            };
+        let module = self.module;
+        for &parameter in module.parameters(c) {
+            let number = module.instruction(parameter).parameter_number;
             match arguments.get(number as usize) {
                 Some(&a) => self.graph.bind(a, parameter, self.own),
                 None => self.graph.seed_all(self.graph.nodes(parameter), self.own),
@@ -187,7 +186,7 @@ impl Builder<'_, '_> {
         } else {
             operands.get(1..).unwrap_or_default()
         };
-        let wanted = self.computations.parameters(c).len();
+        let wanted = module.parameters(c).len();
         if (is_start && arguments.len() == wanted) || !arguments.is_empty() {
             self.pass(arguments, c);
         }

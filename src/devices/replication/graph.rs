@@ -185,8 +185,7 @@ impl ValueGraph {
 
     /// Leaves of tuples flow into the node that stands for all of them.
     pub(crate) fn collect_outlets(&mut self, module: &HloModule<'_>) {
-        for k in 0..module.instructions.len() as u32 {
-            let i = InstructionId(k);
+        for i in module.ids() {
             if self.is_tuple(i) {
                 let outlet = self.outlet(i);
                 for leaf in self.nodes(i).iter() {
@@ -209,10 +208,9 @@ impl ValueGraph {
     }
 }
 
-/// Parameters of each computation by number, roots, and what varies by device.
+/// Which computations vary by device.
 #[derive(Debug)]
 pub(crate) struct Computations {
-    parameters: Vec<Vec<(u32, InstructionId)>>,
     /// Whether running it may give devices different results for the same arguments.
     varies: Vec<bool>,
 }
@@ -221,16 +219,13 @@ impl Computations {
     pub(crate) fn new(module: &HloModule<'_>) -> Computations {
         let n = module.computations.len();
         let mut out = Computations {
-            parameters: vec![Vec::new(); n],
             varies: vec![false; n],
         };
         for (k, c) in module.computations.iter().enumerate() {
             let mut varies = false;
-            let mut parameters = Vec::new();
             for i in c.instructions() {
                 let inst = module.instruction(i);
                 match inst.opcode {
-                    Opcode::Parameter => parameters.push((inst.parameter_number, i)),
                     Opcode::PartitionId
                     | Opcode::ReplicaId
                     | Opcode::Rng
@@ -248,20 +243,11 @@ impl Computations {
                     .iter()
                     .any(|c| out.varies.get(..k).and_then(|v| v.get(c.index())) != Some(&false));
             }
-            parameters.sort_unstable();
-            if let (Some(p), Some(v)) = (out.parameters.get_mut(k), out.varies.get_mut(k)) {
-                (*p, *v) = (parameters, varies);
+            if let Some(v) = out.varies.get_mut(k) {
+                *v = varies;
             }
         }
         out
-    }
-
-    /// Parameters in order of their numbers.
-    pub(crate) fn parameters(&self, c: ComputationId) -> &[(u32, InstructionId)] {
-        self.parameters
-            .get(c.index())
-            .map(Vec::as_slice)
-            .unwrap_or_default()
     }
 
     pub(crate) fn varies(&self, c: ComputationId) -> bool {

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use super::graph::{Builder, Nodes};
 use crate::hlo::decode::schema::{hlo_instruction, literal};
 use crate::hlo::decode::wire::{bytes_of, fields, numbers, Value};
-use crate::hlo::{ComputationId, ElementType, InstructionId, Opcode};
+use crate::hlo::{ComputationId, ElementType, HloModule, InstructionId, Opcode};
 
 /// Calls nested deeper than this are not looked into.
 const MAX_DEPTH: u32 = 128;
@@ -33,7 +33,6 @@ struct Evaluator {
     devices: usize,
     partitions: usize,
     values: FxHashMap<u32, Known>,
-    callers: Vec<u32>,
     kept: usize,
 }
 
@@ -48,22 +47,10 @@ impl Builder<'_, '_> {
         let Some(entry) = module.entry.filter(|_| varying) else {
             return Vec::new();
         };
-        let mut callers = vec![0u32; module.computations.len()];
-        for k in 0..module.instructions.len() as u32 {
-            for c in module.called(InstructionId(k)) {
-                if let Some(n) = callers.get_mut(c.index()) {
-                    *n = n.saturating_add(1);
-                }
-            }
-        }
-        if let Some(n) = callers.get_mut(entry.index()) {
-            *n = n.saturating_add(1);
-        }
         let mut e = Evaluator {
             devices: self.classes.devices(),
             partitions: self.partitions() as usize,
             values: FxHashMap::default(),
-            callers,
             kept: 0,
         };
         e.computation(self, entry, &[], 0);
@@ -88,6 +75,11 @@ impl Builder<'_, '_> {
     }
 }
 
+/// Whether one instruction alone runs a computation, or it is the entry.
+fn runs_once(module: &HloModule<'_>, c: ComputationId) -> bool {
+    module.callers(c).len() + usize::from(module.entry == Some(c)) == 1
+}
+
 impl Evaluator {
     fn computation(
         &mut self,
@@ -96,10 +88,11 @@ impl Evaluator {
         arguments: &[InstructionId],
         depth: u32,
     ) {
-        if depth > MAX_DEPTH || self.callers.get(c.index()) != Some(&1) {
+        if depth > MAX_DEPTH || !runs_once(b.module, c) {
             return;
         }
-        for &(number, p) in b.computations.parameters(c) {
+        for &p in b.module.parameters(c) {
+            let number = b.module.instruction(p).parameter_number;
             if let Some(&a) = arguments.get(number as usize) {
                 self.copy(b.graph.nodes(a), b.graph.nodes(p));
             }
@@ -153,7 +146,7 @@ impl Evaluator {
             Opcode::Fusion | Opcode::Call => {
                 if let [c] = called {
                     self.computation(b, *c, operands, depth + 1);
-                    if self.callers.get(c.index()) == Some(&1) {
+                    if runs_once(b.module, *c) {
                         if let Some(root) = b.module.computation(*c).root {
                             self.copy(b.graph.nodes(root), to);
                         }

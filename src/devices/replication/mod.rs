@@ -390,7 +390,7 @@ impl Builder<'_, '_> {
             .filter(|&n| self.graph.seed.get(n as usize) != Some(&DeviceClassesId::ONE))
             .collect();
         if let Some(entry) = self.module.entry {
-            for &(_, p) in self.computations.parameters(entry) {
+            for &p in self.module.parameters(entry) {
                 let n = self.graph.nodes(p);
                 out.extend(n.from..n.from + n.count);
             }
@@ -408,20 +408,16 @@ impl Builder<'_, '_> {
             if Some(c) == module.entry || self.reached.get(c.index()) == Some(&true) {
                 continue;
             }
-            for p in 0..self.computations.parameters(c).len() {
-                if let Some(&(_, i)) = self.computations.parameters(c).get(p) {
-                    self.unknown(i);
-                }
+            for &p in module.parameters(c) {
+                self.unknown(p);
             }
         }
         let Some(entry) = module.entry else { return };
         if let Some(r) = self.reached.get_mut(entry.index()) {
             *r = true;
         }
-        for p in 0..self.computations.parameters(entry).len() {
-            let Some(&(number, i)) = self.computations.parameters(entry).get(p) else {
-                return;
-            };
+        for &i in module.parameters(entry) {
+            let number = module.instruction(i).parameter_number;
             let bytes = module.parameter_shardings.get(number as usize).copied();
             let bytes = bytes.or_else(|| module.instruction(i).sharding());
             let nodes = self.graph.nodes(i);

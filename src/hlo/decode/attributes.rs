@@ -205,6 +205,11 @@ impl<'a> HloInstruction<'a> {
         bytes_of(self.raw, hlo_instruction::CUSTOM_CALL_TARGET).map_or("", text)
     }
 
+    /// Whether it is a custom call of the compiler's that puts slices of an array together again.
+    pub fn joins_slices(&self) -> bool {
+        self.opcode == Opcode::CustomCall && self.custom_call_target().contains("Concat")
+    }
+
     /// The serialized fields that give a collective's device groups, as they stand: a key for
     /// those who want to read each kind of group once.
     pub(crate) fn group_fields(&self) -> Vec<(u32, &'a [u8])> {

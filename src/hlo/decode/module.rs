@@ -73,7 +73,7 @@ pub(crate) fn decode_module<'a>(
         }
     }
     reader.resolve_calls(&mut module);
-    module.index_callers();
+    module.index_computations();
     // Runs of sorted ids, one a computation: the stable sort merges them.
     module.by_wire_id.sort();
     let by_wire = |id: i64| reader.computations.get(&id).copied();

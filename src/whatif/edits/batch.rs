@@ -2,7 +2,7 @@
 //!
 //! In: two sizes, and the argument that carries the batch if it is not clear. Out: scaled dimensions.
 
-use crate::dataflow::dimensions::propagate::Marks;
+use crate::dataflow::dimensions::batch_dimensions::BatchDimensions;
 use crate::error::Result;
 use crate::findings::{Finding, Safety};
 use crate::whatif::applying::Applying;
@@ -100,10 +100,10 @@ impl Change for Batch {
                 ));
             }
         }
-        let marks = Marks::flood(&run.base.values, &seeds.seeds);
-        run.note(marks.len(), seeds.note(&marks));
+        let batch_dimensions = BatchDimensions::follow(&run.base.values, &seeds.seeds);
+        run.note(batch_dimensions.len(), seeds.note(&batch_dimensions));
         run.effects.batches.push(BatchScale {
-            marks,
+            batch_dimensions,
             old: self.old,
             new: self.new,
             temporaries_only: false,

@@ -2,27 +2,28 @@
 //! forward use and computed again for the moment of their backward use.
 //!
 //! Two forms: layers written out one after another, whose results are single buffers (here), and
-//! layers in a loop, whose results are stacked in one buffer a layer a slice ([`super::stacks`]).
+//! layers in a loop, whose results are stacked in one buffer a layer a slice ([`super::stacked_residuals`]).
 //! The input of each block is kept, since all else is computed from it.
 //!
 //! In: base, sizes after other edits, a scope. Out: live ranges cut.
 
-use crate::dataflow::dimensions::propagate::Marks;
+use crate::dataflow::dimensions::batch_dimensions::BatchDimensions;
+use crate::dataflow::producer_of_value;
 use crate::error::Result;
 use crate::findings::{Finding, Safety};
-use crate::hlo::op_name::{phase, Phase};
-use crate::hlo::{BufferId, InstructionId, Opcode};
+use crate::hlo::op_name::{is_product, phase, Phase};
+use crate::hlo::BufferId;
 use crate::memory::pack::PackItem;
+use crate::peak::is_identifier;
+use crate::training::forward::{is_argument, ForwardPass, Waiting};
 use crate::units;
 use crate::whatif::applying::Applying;
 use crate::whatif::batch;
 use crate::whatif::confidence::Confidence;
 use crate::whatif::edit::{Change, Edit, EditKind};
 use crate::whatif::effects::Effects;
-use crate::whatif::python::is_identifier;
-use crate::whatif::readers::{is_backward, origin, readers};
-use crate::whatif::stacks;
-use crate::whatif::stacks::Checkpointed;
+use crate::whatif::stacked_residuals;
+use crate::whatif::stacked_residuals::Checkpointed;
 use crate::whatif::Scenario;
 use crate::whatif::{Base, Slot};
 
@@ -120,6 +121,7 @@ impl Change for Checkpoint {
 /// A forward result that waits for the backward pass.
 struct Saved {
     slot: usize,
+    waiting: Waiting,
     /// Place in the program order at which it is made.
     order: u32,
     /// Last point of forward use.
@@ -141,11 +143,11 @@ fn checkpoint(
     scope: &str,
     dots: bool,
 ) -> Checkpointed {
-    let marks = match effects.batches.first() {
-        Some(b) => b.marks.clone(),
-        None => Marks::flood(&base.values, &batch::find(base, None, None).seeds),
+    let batch_dimensions = match effects.batches.first() {
+        Some(b) => b.batch_dimensions.clone(),
+        None => BatchDimensions::follow(&base.values, &batch::find(base, None, None).seeds),
     };
-    let mut out = stacks::checkpoint(base, scenario, &marks, scope, dots);
+    let mut out = stacked_residuals::checkpoint(base, scenario, &batch_dimensions, scope, dots);
     let Some(arena) = base.arenas.first() else {
         return out;
     };
@@ -153,24 +155,20 @@ fn checkpoint(
         // Layers run in a loop: its body is what is checkpointed.
         return out;
     }
-    let Some(turn) = turn(base, &marks) else {
-        return out;
-    };
-    let saved: Vec<Saved> = arena
-        .slots
-        .iter()
-        .enumerate()
-        .filter_map(|(i, slot)| saved(base, i, slot, scope, turn))
+    let ctx = base.context();
+    let pass = ForwardPass::new(&ctx, &base.graph);
+    let slots = arena.slots.iter().enumerate();
+    let saved: Vec<Saved> = slots
+        .filter_map(|(i, slot)| saved(base, i, slot, scope, &pass))
         .collect();
-    if saved.is_empty() {
-        return out;
-    }
-    let inputs = block_inputs(base, &marks, turn);
+    let waiting: Vec<Waiting> = saved.iter().map(|s| s.waiting.clone()).collect();
+    let blocks = pass.blocks(&ctx, &base.graph, &waiting);
+    let mut is_input = blocks.is_input.into_iter();
     let (kept, dropped): (Vec<Saved>, Vec<Saved>) = saved
         .into_iter()
-        .partition(|s| inputs.binary_search(&s.order).is_ok() || (dots && s.product));
+        .partition(|s| is_input.next() == Some(true) || (dots && s.product));
     // Everything of one block is computed again at once, for its first backward use.
-    let block = |s: &Saved| inputs.partition_point(|&o| o < s.order);
+    let block = |s: &Saved| blocks.begins.partition_point(|&o| o < s.order);
     let mut first_use: std::collections::BTreeMap<usize, u32> = std::collections::BTreeMap::new();
     for s in &dropped {
         let at = first_use.entry(block(s)).or_insert(s.backward);
@@ -205,50 +203,45 @@ pub(crate) fn cut(item: &mut PackItem, from: u32, to: u32) {
     item.ranges = ranges;
 }
 
-/// Place in the program order at which the backward pass begins: its first instruction that is
-/// computed from the batch.
-fn turn(base: &Base<'_, '_>, marks: &Marks) -> Option<u32> {
-    let module = &base.program.module;
-    let marked = |i: InstructionId| base.values.nodes(i).any(|n| !marks.of(n).is_empty());
-    let begins = |&i: &InstructionId| {
-        Some(module.instruction(i).computation) == module.entry
-            && is_backward(base, i)
-            && marked(i)
-            && module.operands(i).iter().any(|&o| marked(o))
-    };
-    let first = base.graph.program_order().iter().copied().find(begins)?;
-    base.graph.order_of(first)
-}
-
-fn saved(base: &Base<'_, '_>, at: usize, slot: &Slot, scope: &str, turn: u32) -> Option<Saved> {
+fn saved(
+    base: &Base<'_, '_>,
+    at: usize,
+    slot: &Slot,
+    scope: &str,
+    pass: &ForwardPass,
+) -> Option<Saved> {
     let module = &base.program.module;
     // The last forward value there: the backward pass may overwrite it in place.
     let forward_value = |&b: &BufferId| {
-        let (node, shape) = base.content(b)?;
-        let i = base.values.instruction_of(node);
-        let made_by = origin(base, i);
+        let (_, shape) = base.content(b)?;
+        let value = base.assignment.value(b)?;
+        let i = value.0;
+        let made_by = producer_of_value(base.program, &value).instruction;
         let path = module.instruction(made_by).op_name;
-        let forward = phase(path) == Phase::Forward;
-        (forward && base.graph.order_of(i)? < turn).then_some((node, shape, i, made_by))
+        let forward = phase(path) == Phase::Forward && !is_argument(base.program, &value);
+        (forward && base.graph.order_of(i)? < pass.end).then_some((value, shape, i, made_by))
     };
-    let (node, shape, i, made_by) = slot.names.iter().rev().find_map(forward_value)?;
+    let (value, shape, i, made_by) = slot.names.iter().rev().find_map(forward_value)?;
     let path = module.instruction(made_by).op_name;
     if shape.element_count() <= 1 || (scope != "all" && !path.contains(scope)) {
         return None;
     }
-    if Some(module.instruction(i).computation) != module.entry {
+    // What a loop computes comes again with the whole loop: that is a checkpoint of its body.
+    let made_at = base.scheduled(made_by)?;
+    let is_here = |i| Some(module.instruction(i).computation) == pass.home;
+    if !is_here(i) || !is_here(made_at) {
         return None;
     }
     let start = slot.item.ranges.first()?.0;
     let (mut forward, mut backward) = (start, u32::MAX);
-    for r in readers(base, node) {
-        let Some(point) = base.point(r.instruction) else {
+    for r in base.readers(&value) {
+        let Some(point) = base.point(r.reader) else {
             continue;
         };
         let order = base
-            .scheduled(r.instruction)
+            .scheduled(r.reader)
             .and_then(|i| base.graph.order_of(i));
-        if order.is_some_and(|o| o >= turn) {
+        if order.is_some_and(|o| o >= pass.end) || base.is_backward(r.reader) {
             backward = backward.min(point);
         } else if point < backward {
             forward = forward.max(point);
@@ -260,77 +253,21 @@ fn saved(base: &Base<'_, '_>, at: usize, slot: &Slot, scope: &str, turn: u32) ->
         .ranges
         .iter()
         .any(|r| r.0 <= forward && r.1 >= backward);
-    (waits && alive).then(|| Saved {
+    if !(waits && alive) {
+        return None;
+    }
+    Some(Saved {
         slot: at,
-        order: base.graph.order_of(made_by).unwrap_or(0),
+        waiting: Waiting {
+            producer: made_by,
+            dimensions: shape.dimensions.clone(),
+            bytes: slot.item.size_bytes,
+        },
+        order: base.graph.order_of(made_at)?,
         forward,
         backward,
-        product: path.contains("dot_general") || path.contains("conv_general"),
+        product: is_product(path),
     })
-}
-
-/// Places in the program order of values through which everything later in the forward pass goes:
-/// when such a value has been made, nothing else that carries the batch is still to be used in the
-/// forward pass. Ascending.
-fn block_inputs(base: &Base<'_, '_>, marks: &Marks, turn: u32) -> Vec<u32> {
-    let module = &base.program.module;
-    let mut spans: Vec<(u32, u32)> = Vec::new();
-    for &i in base.graph.program_order() {
-        let at = module.instruction(i);
-        if Some(at.computation) != module.entry || passes_on(at.opcode) {
-            continue;
-        }
-        let Some(order) = base.graph.order_of(i).filter(|&o| o < turn) else {
-            continue;
-        };
-        let mut last = order;
-        let mut carries = false;
-        for node in base.values.nodes(i) {
-            if marks.of(node).is_empty() {
-                continue;
-            }
-            carries = true;
-            for r in readers(base, node) {
-                let user = base.scheduled(r.instruction);
-                let user = user.and_then(|u| base.graph.order_of(u));
-                last = last.max(user.filter(|&o| o < turn).unwrap_or(0));
-            }
-        }
-        if carries && last > order && made_forward(base, i) {
-            spans.push((order, last));
-        }
-    }
-    let mut ends: Vec<u32> = Vec::new();
-    let mut out = Vec::new();
-    // Spans come by start: a value is the only one open if all others have ended by then.
-    let mut latest_end = 0;
-    for &(start, end) in &spans {
-        if latest_end <= start {
-            out.push(start);
-        }
-        latest_end = latest_end.max(end);
-        ends.push(end);
-    }
-    out
-}
-
-fn made_forward(base: &Base<'_, '_>, i: InstructionId) -> bool {
-    let path = base.program.module.instruction(i).op_name;
-    path.is_empty() || phase(path) != Phase::Other
-}
-
-fn passes_on(opcode: Opcode) -> bool {
-    matches!(
-        opcode,
-        Opcode::Parameter
-            | Opcode::Tuple
-            | Opcode::GetTupleElement
-            | Opcode::Bitcast
-            | Opcode::Copy
-            | Opcode::CopyStart
-            | Opcode::CopyDone
-            | Opcode::Constant
-    )
 }
 
 #[cfg(test)]

@@ -12,14 +12,14 @@ use rustc_hash::FxHashMap;
 use crate::error::Result;
 use crate::findings::{Finding, Safety};
 use crate::hlo::{AllocationId, AllocationKind};
-use crate::peak::{argument_name, top_level};
+use crate::peak::{argument_name, is_identifier, top_level};
 use crate::training::DonationPair;
 use crate::units;
 use crate::whatif::applying::Applying;
 use crate::whatif::confidence::Confidence;
 use crate::whatif::edit::{Change, Edit, EditKind};
 use crate::whatif::outputs::{outputs_in_order, Writes};
-use crate::whatif::python::{function_name, is_identifier};
+use crate::whatif::python::function_name;
 use crate::whatif::selector::MatchedBy;
 use crate::whatif::Base;
 use crate::whatif::Scenario;
@@ -72,7 +72,7 @@ impl Change for Donate {
             ));
         }
         if let Some(why) = &d.why {
-            text.push_str(&format!("; {} would save nothing: {why}", d.in_vain));
+            text.push_str(&format!("; {} would save nothing: {why}", d.without_effect));
         }
         if d.unusable > 0 && chosen.by != MatchedBy::Everything {
             text.push_str(&format!("; {} fit no output", d.unusable));
@@ -84,7 +84,7 @@ impl Change for Donate {
     fn jax(&self, base: &Base<'_, '_>, _: &[Finding]) -> String {
         let names = match self.selector.as_str() {
             "all" => donated_names(base),
-            s => vec![s.split(['[', '.']).next().unwrap_or(s).to_owned()],
+            s => vec![top_level(s).to_owned()],
         };
         let function = function_name(base.program.module.name);
         if names.is_empty() || !names.iter().all(|n| is_identifier(n)) {
@@ -122,7 +122,7 @@ struct Donated {
     /// Bytes of outputs that need no memory of their own any more.
     bytes: u64,
     /// Arguments that fit an output, but would have to be kept beside it.
-    in_vain: usize,
+    without_effect: usize,
     /// Why, of the largest of them.
     why: Option<String>,
     /// Arguments that no output can use.
@@ -140,7 +140,7 @@ fn donate(base: &Base<'_, '_>, scenario: &mut Scenario, chosen: &dyn Fn(u32) -> 
         .collect();
     let block = |id: AllocationId| blocks.get(&id).copied();
     let mut paired = vec![false; base.blocks.len()];
-    let mut largest_in_vain = 0;
+    let mut largest_without_effect = 0;
     for pair in base.donations() {
         let number = base
             .program
@@ -159,9 +159,9 @@ fn donate(base: &Base<'_, '_>, scenario: &mut Scenario, chosen: &dyn Fn(u32) -> 
             *p = true;
         }
         if !pair.may_save {
-            out.in_vain += 1;
-            if size > largest_in_vain {
-                largest_in_vain = size;
+            out.without_effect += 1;
+            if size > largest_without_effect {
+                largest_without_effect = size;
                 out.why = Some(pair.reason.clone());
             }
             continue;

@@ -45,8 +45,8 @@ impl Change for Drop {
     fn shapes(&self, run: &mut Applying<'_, '_, '_>) -> Result<()> {
         let s = run.select(&self.selector)?;
         let gone = dead::without(run.base, &mut run.scenario, &s.instructions);
-        let text = format!("{} buffers, by {}", gone.buffers, s.by.name());
-        run.note(gone.buffers, text);
+        let text = format!("{} buffers, by {}", gone, s.by.name());
+        run.note(gone, text);
         run.scenario.caveat(
             Confidence::UpperBound,
             "what replaces a dropped tensor is not known",

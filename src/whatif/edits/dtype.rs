@@ -6,12 +6,13 @@ use rustc_hash::FxHashSet;
 
 use crate::error::Result;
 use crate::findings::{Finding, Safety};
-use crate::hlo::ElementType;
+use crate::hlo::{BufferId, ElementType};
 use crate::whatif::applying::Applying;
 use crate::whatif::arguments::names_of_large;
 use crate::whatif::confidence::Confidence;
 use crate::whatif::edit::{assignment, Change, Edit, EditKind};
 use crate::whatif::python::variable;
+use crate::whatif::selector::Selection;
 use crate::whatif::Base;
 
 pub(crate) static KIND: EditKind = EditKind {
@@ -68,23 +69,36 @@ impl Change for Dtype {
     fn shapes(&self, run: &mut Applying<'_, '_, '_>) -> Result<()> {
         let s = run.select(&self.selector)?;
         let values = &run.base.values;
-        let mut classes = FxHashSet::default();
-        for n in run.nodes(&s) {
+        let mut nodes = run.nodes(&s);
+        nodes.retain(|&n| {
             let now = ElementType(values.element_type(n));
             let counts = values.dimensions(n).iter().any(|&d| d > 1);
-            if now.is_float() && now != self.to && counts {
-                classes.insert(values.type_class(n));
-            }
+            now.is_float() && now != self.to && counts
+        });
+        if s.buffers.is_some() {
+            run.effects
+                .types_alone
+                .extend(nodes.iter().map(|&n| (n, self.to)));
+            let copies = drop_copies(run, &s, self.to);
+            let text = format!(
+                "{} tensors by {}; {copies} copies of them in {} are not needed then",
+                nodes.len(),
+                s.by.name(),
+                self.to
+            );
+            run.note(nodes.len() + copies, text);
+        } else {
+            let classes: FxHashSet<u32> = nodes.iter().map(|&n| values.type_class(n)).collect();
+            run.effects
+                .types
+                .extend(classes.iter().map(|&c| (c, self.to)));
+            let text = format!(
+                "{} tensors by {}, with what takes its type from them",
+                classes.len(),
+                s.by.name()
+            );
+            run.note(classes.len(), text);
         }
-        for &c in &classes {
-            run.effects.types.insert(c, self.to);
-        }
-        let text = format!(
-            "{} tensors by {}, with what takes its type from them",
-            classes.len(),
-            s.by.name()
-        );
-        run.note(classes.len(), text);
         run.scenario.caveat(
             Confidence::Simulated,
             "conversions that a new type adds or saves are not seen",
@@ -102,4 +116,24 @@ impl Change for Dtype {
         let name = variable(&self.selector);
         format!("{name} = jax.tree.map(\n    lambda a: a.astype(jnp.{to}) if a.dtype == jnp.float32 else a, {name})")
     }
+}
+
+/// Temporaries of a finding that hold its data in the new type already go; returns how many.
+fn drop_copies(run: &mut Applying<'_, '_, '_>, s: &Selection, to: ElementType) -> usize {
+    let base = run.base;
+    let is_copy = |names: &[BufferId]| {
+        let of = s.buffers.iter().flatten().filter(|b| names.contains(b));
+        let mut contents = of.filter_map(|&b| base.content(b));
+        contents.any(|(_, shape)| shape.element_type == to)
+    };
+    let mut dropped = 0;
+    for (arena, edited) in base.arenas.iter().zip(&mut run.scenario.arenas) {
+        for (slot, item) in arena.slots.iter().zip(&mut edited.items) {
+            if is_copy(&slot.names) {
+                item.size_bytes = 0;
+                dropped += 1;
+            }
+        }
+    }
+    dropped
 }

@@ -5,7 +5,8 @@
 
 use rustc_hash::FxHashSet;
 
-use crate::dataflow::dimensions::propagate::Marks;
+use crate::dataflow::dimensions::batch_dimensions::BatchDimensions;
+use crate::dataflow::dimensions::NodeId;
 use crate::error::Result;
 use crate::findings::{Finding, Safety};
 use crate::hlo::{AllocationKind, InstructionId, Opcode};
@@ -15,7 +16,6 @@ use crate::whatif::batch;
 use crate::whatif::confidence::Confidence;
 use crate::whatif::edit::{Change, Edit, EditKind};
 use crate::whatif::effects::{BatchScale, Effects};
-use crate::whatif::readers::is_backward;
 use crate::whatif::Base;
 use crate::whatif::Scenario;
 
@@ -42,7 +42,7 @@ struct Microbatch {
 /// Gradients can be summed up over slices; programs without them only have a smaller batch.
 fn candidates(base: &Base<'_, '_>, _: &[Finding]) -> Vec<Vec<Edit>> {
     let mut order = base.graph.program_order().iter();
-    if !order.any(|&i| is_backward(base, i)) {
+    if !order.any(|&i| base.is_backward(i)) {
         return Vec::new();
     }
     let slices = batch::slices(base).into_iter();
@@ -77,10 +77,10 @@ impl Change for Microbatch {
                 ));
             }
         }
-        let marks = Marks::flood(&run.base.values, &seeds.seeds);
-        run.note(marks.len(), seeds.note(&marks));
+        let batch_dimensions = BatchDimensions::follow(&run.base.values, &seeds.seeds);
+        run.note(batch_dimensions.len(), seeds.note(&batch_dimensions));
         run.effects.batches.push(BatchScale {
-            marks,
+            batch_dimensions,
             old: self.count,
             new: 1,
             temporaries_only: true,
@@ -149,7 +149,7 @@ fn is_trained(base: &Base<'_, '_>, effects: &Effects, block: &crate::whatif::Blo
     let Some(number) = block.parameter else {
         return false;
     };
-    let Some(&argument) = base.boundary.parameters.get(&number) else {
+    let Some(argument) = base.program.module.entry_parameter(number) else {
         return false;
     };
     let returned =
@@ -159,7 +159,12 @@ fn is_trained(base: &Base<'_, '_>, effects: &Effects, block: &crate::whatif::Blo
 
 /// Follows an argument forward until something that carries the batch is computed from it.
 fn meets_batch(base: &Base<'_, '_>, effects: &Effects, argument: InstructionId) -> bool {
-    let marked = |n: u32| effects.batches.iter().any(|b| !b.marks.of(n).is_empty());
+    let carries = |n: NodeId| {
+        effects
+            .batches
+            .iter()
+            .any(|b| !b.batch_dimensions.of(n).is_empty())
+    };
     let Some(start) = base.values.nodes(argument).next() else {
         return false;
     };
@@ -171,12 +176,7 @@ fn meets_batch(base: &Base<'_, '_>, effects: &Effects, argument: InstructionId) 
             continue;
         }
         // The same data in other computations, later tuples, loop bodies.
-        for l in base
-            .values
-            .links_at(node)
-            .iter()
-            .filter_map(|&l| base.values.links.get(l as usize))
-        {
+        for (l, _) in base.values.neighbours(node) {
             if l.a == node && l.elementwise && passes(base, l.b) {
                 queue.push(l.b);
             }
@@ -188,7 +188,7 @@ fn meets_batch(base: &Base<'_, '_>, effects: &Effects, argument: InstructionId) 
                 continue;
             }
             for out in base.values.nodes(u.user) {
-                if marked(out)
+                if carries(out)
                     && !matches!(
                         opcode,
                         Opcode::Fusion | Opcode::Call | Opcode::While | Opcode::Conditional

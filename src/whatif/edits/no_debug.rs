@@ -2,11 +2,14 @@
 //!
 //! In: a base. Out: buffers emptied in the scenario.
 
+use rustc_hash::FxHashSet;
+
 use crate::error::Result;
 use crate::findings::{Finding, Safety};
+use crate::hlo::InstructionId;
+use crate::training::debugging::{debug_sites, OnlyFor};
 use crate::whatif::applying::Applying;
 use crate::whatif::confidence::Confidence;
-use crate::whatif::dead;
 use crate::whatif::edit::{Change, Edit, EditKind};
 use crate::whatif::Base;
 
@@ -35,18 +38,32 @@ impl Change for NoDebug {
     }
 
     fn shapes(&self, run: &mut Applying<'_, '_, '_>) -> Result<()> {
-        let gone = dead::without_debug(run.base, &mut run.scenario);
-        if gone.callbacks == 0 {
+        let base = run.base;
+        let ctx = base.context();
+        let sites = debug_sites(&ctx, &base.graph);
+        let callbacks: Vec<InstructionId> =
+            sites.into_iter().flat_map(|s| s.instructions).collect();
+        if callbacks.is_empty() {
             return Err(run.refuse(
-                format!("{} has no debugging callback", run.base.program.module.name),
-                "what is looked for: jax.debug.print, jax.debug.callback",
+                format!("{} has no debugging callback", base.program.module.name),
+                "what is looked for: jax.debug.print, jax.debug.callback, callbacks, outfeeds, sends to the host",
             ));
+        }
+        let gone = OnlyFor::new(&ctx, &base.graph, &callbacks).ranges();
+        let gone: FxHashSet<_> = gone.iter().map(|h| (h.buffer, (h.start, h.end))).collect();
+        for (arena, edited) in base.arenas.iter().zip(&mut run.scenario.arenas) {
+            for (slot, item) in arena.slots.iter().zip(&mut edited.items) {
+                if let Some(&canonical) = slot.names.first() {
+                    item.ranges.retain(|r| !gone.contains(&(canonical, *r)));
+                }
+            }
         }
         let text = format!(
             "{} debugging instructions and {} buffers that only they need",
-            gone.callbacks, gone.buffers
+            callbacks.len(),
+            gone.len()
         );
-        run.note(gone.buffers, text);
+        run.note(gone.len(), text);
         run.scenario.caveat(
             Confidence::Simulated,
             "without the callback the compiler may fuse what it had to keep apart",

@@ -11,8 +11,8 @@ use crate::whatif::batch;
 use crate::whatif::confidence::Confidence;
 use crate::whatif::edit::{Change, Edit, EditKind};
 use crate::whatif::python::variable;
+use crate::whatif::selector::Selection;
 use crate::whatif::Base;
-use crate::whatif::Scenario;
 
 pub(crate) static KIND: EditKind = EditKind {
     name: "offload",
@@ -49,7 +49,7 @@ impl Change for Offload {
 
     fn ranges(&self, run: &mut Applying<'_, '_, '_>) -> Result<()> {
         let s = run.select(&self.selector)?;
-        let moved = offload(run.base, &mut run.scenario, &s.instructions);
+        let moved = offload(run, &s);
         run.note(moved, format!("{moved} buffers, by {}", s.by.name()));
         run.scenario.caveat(
             Confidence::UpperBound,
@@ -64,14 +64,18 @@ impl Change for Offload {
     }
 }
 
-/// Moves the buffers that `instructions` (ascending) define; returns how many.
-fn offload(base: &Base<'_, '_>, scenario: &mut Scenario, instructions: &[InstructionId]) -> usize {
+/// Moves the buffers that a selection means; returns how many.
+fn offload(run: &mut Applying<'_, '_, '_>, s: &Selection) -> usize {
+    let base = run.base;
+    let blocks: Vec<bool> = base.blocks.iter().map(|b| run.means(s, &b.names)).collect();
+    let slots = base.arenas.iter().flat_map(|a| &a.slots);
+    let slots: Vec<bool> = slots.map(|slot| run.means(s, &slot.names)).collect();
     let of = |b| base.assignment.buffer(b).instruction;
-    let chosen = |b| of(b).is_some_and(|i| instructions.binary_search(&i).is_ok());
+    let scenario = &mut run.scenario;
     let mut moved = 0;
     let mut at_uses: Vec<(String, u64, u32, u32)> = Vec::new();
-    for (block, size) in base.blocks.iter().zip(&mut scenario.blocks) {
-        if *size == 0 || !block.names.iter().any(|&b| chosen(b)) {
+    for ((block, size), chosen) in base.blocks.iter().zip(&mut scenario.blocks).zip(blocks) {
+        if *size == 0 || !chosen {
             continue;
         }
         let mut points: Vec<u32> = Vec::new();
@@ -93,9 +97,14 @@ fn offload(base: &Base<'_, '_>, scenario: &mut Scenario, instructions: &[Instruc
         *size = 0;
         moved += 1;
     }
+    let mut chosen = slots.into_iter();
     for (arena, edited) in base.arenas.iter().zip(&mut scenario.arenas) {
-        for (slot, item) in arena.slots.iter().zip(&mut edited.items) {
-            if item.size_bytes == 0 || !slot.names.iter().any(|&b| chosen(b)) {
+        for (item, chosen) in edited
+            .items
+            .iter_mut()
+            .zip(chosen.by_ref().take(arena.slots.len()))
+        {
+            if item.size_bytes == 0 || !chosen {
                 continue;
             }
             let mut ranges = Vec::new();

@@ -4,6 +4,7 @@
 
 use crate::error::Result;
 use crate::findings::{Finding, Safety};
+use crate::peak::padding::Convolutions;
 use crate::whatif::applying::Applying;
 use crate::whatif::confidence::Confidence;
 use crate::whatif::edit::{Change, Edit, EditKind};
@@ -34,7 +35,7 @@ impl Change for PadFree {
     }
 
     fn shapes(&self, run: &mut Applying<'_, '_, '_>) -> Result<()> {
-        run.effects.pad_free = true;
+        run.effects.pad_free = Some(Convolutions::new(run.base.program));
         run.scenario.caveat(
             Confidence::UpperBound,
             "the compiler chooses layouts by speed too: padding may stay",
@@ -50,7 +51,7 @@ impl Change for PadFree {
             .count();
         run.note(
             n,
-            format!("{n} temporaries would pad less in another layout"),
+            format!("{n} temporaries would pad less in another shape"),
         );
         Ok(())
     }

@@ -8,13 +8,12 @@ use rustc_hash::FxHashSet;
 use crate::dataflow::dimensions::NodeId;
 use crate::error::{Error, Result};
 use crate::findings::{Finding, FindingKind, Safety};
-use crate::hlo::{BufferId, InstructionId, Opcode};
+use crate::hlo::{InstructionId, Opcode};
 use crate::whatif::applying::Applying;
 use crate::whatif::arguments::names_of_large;
 use crate::whatif::batch;
 use crate::whatif::confidence::Confidence;
 use crate::whatif::edit::{assignment, Change, Edit, EditKind};
-use crate::whatif::selector::finding_named;
 use crate::whatif::sharding_code::{sharding_code, Ways};
 use crate::whatif::split::{axis_named, divides, follow, Spread};
 use crate::whatif::Base;
@@ -66,7 +65,7 @@ impl Change for Shard {
             nodes: &nodes,
             arguments: &arguments,
             ways: &self.ways,
-            finding: finding_named(run.findings, &self.selector),
+            alone: s.buffers.is_some(),
         };
         let done = shard(run, &chosen)?;
         run.retry_donation |= done.follows;
@@ -147,9 +146,8 @@ struct Chosen<'c> {
     arguments: &'c FxHashSet<u32>,
     /// How often.
     ways: &'c Ways,
-    /// The finding that the selector names: then its buffers change and nothing else, since its
-    /// saving is theirs.
-    finding: Option<&'c Finding>,
+    /// Whether these change and nothing else: those of a finding, whose saving is theirs.
+    alone: bool,
 }
 
 /// What came of it.
@@ -185,9 +183,8 @@ fn shard(run: &mut Applying<'_, '_, '_>, chosen: &Chosen<'_>) -> Result<Sharded>
     };
     let weights = seeds.nodes.iter().any(of_argument);
     let mut split = follow(base, &spread, &seeds.nodes, ways, !weights);
-    if let Some(f) = chosen.finding {
-        let own = nodes_of(base, f);
-        split.retain(|n, _| own.contains(n));
+    if chosen.alone {
+        split.retain(|n, _| chosen.nodes.binary_search(n).is_ok());
     }
     let touched = split.len();
     let seeded = seeds.nodes.iter().filter(|n| split.contains_key(n)).count();
@@ -201,7 +198,7 @@ fn shard(run: &mut Applying<'_, '_, '_>, chosen: &Chosen<'_>) -> Result<Sharded>
         *w = w.saturating_mul(ways).min(most);
     }
     let mut note = format!("{seeded} arrays split {ways} ways");
-    if chosen.finding.is_none() {
+    if !chosen.alone {
         note.push_str(&format!(
             ", with {touched} arrays that follow element by element"
         ));
@@ -227,7 +224,7 @@ fn shard(run: &mut Applying<'_, '_, '_>, chosen: &Chosen<'_>) -> Result<Sharded>
     Ok(Sharded {
         split: seeded,
         note,
-        follows: chosen.finding.is_none(),
+        follows: !chosen.alone,
     })
 }
 
@@ -331,19 +328,4 @@ fn no_axis(run: &Applying<'_, '_, '_>, name: &str) -> Error {
         false => format!("its axes: {}", axes.join(", ")),
     };
     run.refuse(format!("the program has no mesh axis {name}"), hint)
-}
-
-/// Everything that the buffers of a finding, and what shares their memory, hold.
-fn nodes_of(base: &Base<'_, '_>, finding: &Finding) -> FxHashSet<NodeId> {
-    let ids: FxHashSet<i64> = finding.buffer_ids.iter().copied().collect();
-    let slots = base.arenas.iter().flat_map(|a| &a.slots);
-    let all = slots
-        .map(|s| &s.names)
-        .chain(base.blocks.iter().map(|b| &b.names));
-    let is_of = |b: &BufferId| ids.contains(&base.assignment.buffer(*b).id);
-    let found = all.filter(|names| names.iter().any(is_of));
-    found
-        .flatten()
-        .filter_map(|&b| base.content(b).map(|(n, _)| n))
-        .collect()
 }

@@ -1,88 +1,87 @@
 //! Follows one dimension through the module: from a data argument's batch dimension to every
 //! array that carries it.
 //!
-//! In: links and seeds. Out: marks: per node, the dimensions that carry what was seeded.
+//! In: links, and the dimensions of arguments that are the batch. Out: [`BatchDimensions`]: per node,
+//! the dimensions that carry it.
 
 use rustc_hash::FxHashMap;
 
 use super::values::{DimensionMap, Group, Link, NodeId, Piece, Values};
 
-/// A dimension that carries the seeded one, alone or as a factor.
+/// A dimension that carries the batch, alone or as a factor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mark {
+pub struct BatchDimension {
     /// Dimension of the node.
     pub dimension: u8,
-    /// Elements of this dimension per step of the seeded one (1: it is the seeded one).
+    /// Elements of this dimension per step of the batch (1: it is the batch).
     pub inner: u64,
 }
 
-/// Marks by node.
+/// Dimensions that carry the batch, by node.
 #[derive(Debug, Clone, Default)]
-pub struct Marks(FxHashMap<NodeId, Vec<Mark>>);
+pub struct BatchDimensions(FxHashMap<NodeId, Vec<BatchDimension>>);
 
-/// A node with more marked dimensions than this is no batch of anything.
+/// A node with more such dimensions than this is no batch of anything.
 const MOST: usize = 4;
 
-impl Marks {
+impl BatchDimensions {
     /// Follows seeds `(node, dimension)` along all links, both ways.
-    pub fn flood(values: &Values, seeds: &[(NodeId, u8)]) -> Marks {
-        let mut marks = Marks::default();
-        let mut queue: Vec<(NodeId, Mark)> = Vec::new();
+    pub fn follow(values: &Values, seeds: &[(NodeId, u8)]) -> BatchDimensions {
+        let mut batch_dimensions = BatchDimensions::default();
+        let mut queue: Vec<(NodeId, BatchDimension)> = Vec::new();
         for &(node, dimension) in seeds {
-            let mark = Mark {
+            let batch_dimension = BatchDimension {
                 dimension,
                 inner: 1,
             };
-            if marks.add(values, node, mark) {
-                queue.push((node, mark));
+            if batch_dimensions.add(values, node, batch_dimension) {
+                queue.push((node, batch_dimension));
             }
         }
-        while let Some((node, mark)) = queue.pop() {
-            for &l in values.links_at(node) {
-                let Some(link) = values.links.get(l as usize) else {
-                    continue;
-                };
-                // A link of a node with itself says nothing.
-                let forward = link.a == node;
-                let other = if forward { link.b } else { link.a };
-                for found in carried(link, forward, mark) {
-                    if marks.add(values, other, found) {
+        while let Some((node, batch_dimension)) = queue.pop() {
+            for (link, other) in values.neighbours(node) {
+                for found in carried(link, link.a == node, batch_dimension) {
+                    if batch_dimensions.add(values, other, found) {
                         queue.push((other, found));
                     }
                 }
             }
         }
-        marks
+        batch_dimensions
     }
 
-    fn add(&mut self, values: &Values, node: NodeId, mark: Mark) -> bool {
+    fn add(&mut self, values: &Values, node: NodeId, batch_dimension: BatchDimension) -> bool {
         let size = values
             .dimensions(node)
-            .get(usize::from(mark.dimension))
+            .get(usize::from(batch_dimension.dimension))
             .copied()
             .unwrap_or(0);
-        if size <= 1 || size / mark.inner.max(1) == 0 {
+        if size <= 1 || size / batch_dimension.inner.max(1) == 0 {
             return false;
         }
         let list = self.0.entry(node).or_default();
-        if list.len() >= MOST || list.iter().any(|m| m.dimension == mark.dimension) {
+        if list.len() >= MOST
+            || list
+                .iter()
+                .any(|m| m.dimension == batch_dimension.dimension)
+        {
             return false;
         }
-        list.push(mark);
+        list.push(batch_dimension);
         true
     }
 
-    /// Marks of a node.
-    pub fn of(&self, node: NodeId) -> &[Mark] {
+    /// Those of a node.
+    pub fn of(&self, node: NodeId) -> &[BatchDimension] {
         self.0.get(&node).map_or(&[], Vec::as_slice)
     }
 
-    /// Number of nodes with a mark.
+    /// Number of nodes that carry the batch.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// `dimensions` of a node with every marked one scaled by `new` / `old`, rounded up.
+    /// `dimensions` of a node with every one that carries the batch scaled by `new` / `old`, rounded up.
     pub fn scale(&self, node: NodeId, dimensions: &mut [u64], old: u64, new: u64) {
         for m in self.of(node) {
             if let Some(d) = dimensions.get_mut(usize::from(m.dimension)) {
@@ -104,27 +103,33 @@ fn scaled(size: u64, inner: u64, old: u64, new: u64) -> u64 {
     }
 }
 
-/// Marks that a mark on one end of a link gives the other end.
-fn carried(link: &Link, forward: bool, mark: Mark) -> Vec<Mark> {
+/// What carries the batch at the other end of a link.
+fn carried(link: &Link, forward: bool, batch_dimension: BatchDimension) -> Vec<BatchDimension> {
     match &link.map {
         DimensionMap::Unrelated => Vec::new(),
-        DimensionMap::Same => vec![mark],
+        DimensionMap::Same => vec![batch_dimension],
         DimensionMap::Pairs(pairs) => pairs
             .iter()
             .map(|&(a, b)| if forward { (a, b) } else { (b, a) })
-            .filter(|p| p.0 == mark.dimension)
-            .map(|p| Mark {
+            .filter(|p| p.0 == batch_dimension.dimension)
+            .map(|p| BatchDimension {
                 dimension: p.1,
-                inner: mark.inner,
+                inner: batch_dimension.inner,
             })
             .collect(),
-        DimensionMap::Groups(groups) => regrouped(groups, forward, mark).into_iter().collect(),
+        DimensionMap::Groups(groups) => regrouped(groups, forward, batch_dimension)
+            .into_iter()
+            .collect(),
     }
 }
 
-/// Where a mark is found again after a reshape. A dimension can be in several groups (tiles, and
-/// what is inside a tile): the piece that the mark's step falls into stands for it.
-fn regrouped(groups: &[Group], forward: bool, mark: Mark) -> Option<Mark> {
+/// Where the batch is found again after a reshape. A dimension can be in several groups (tiles, and
+/// what is inside a tile): the piece that its step falls into stands for it.
+fn regrouped(
+    groups: &[Group],
+    forward: bool,
+    batch_dimension: BatchDimension,
+) -> Option<BatchDimension> {
     let sides = |g: &'_ Group| {
         if forward {
             (g.a.clone(), g.b.clone())
@@ -133,16 +138,16 @@ fn regrouped(groups: &[Group], forward: bool, mark: Mark) -> Option<Mark> {
         }
     };
     let of = |p: &Piece| {
-        p.dimension == mark.dimension
-            && p.stride <= mark.inner
-            && mark.inner < p.stride.saturating_mul(p.size)
+        p.dimension == batch_dimension.dimension
+            && p.stride <= batch_dimension.inner
+            && batch_dimension.inner < p.stride.saturating_mul(p.size)
     };
     let (from, to, at) = groups.iter().find_map(|g| {
         let (from, to) = sides(g);
         let at = from.iter().position(of)?;
         Some((from, to, at))
     })?;
-    let inner = mark.inner / from.get(at)?.stride.max(1);
+    let inner = batch_dimension.inner / from.get(at)?.stride.max(1);
     // Elements of the whole group per step of the seed.
     let below = from.iter().skip(at + 1);
     let stride = below.fold(inner, |s, d| s.saturating_mul(d.size));
@@ -150,7 +155,7 @@ fn regrouped(groups: &[Group], forward: bool, mark: Mark) -> Option<Mark> {
     for piece in to.iter().rev() {
         let above = below.saturating_mul(piece.size);
         if stride < above {
-            return (stride % below == 0).then_some(Mark {
+            return (stride % below == 0).then_some(BatchDimension {
                 dimension: piece.dimension,
                 inner: (stride / below).saturating_mul(piece.stride),
             });
@@ -182,20 +187,20 @@ mod tests {
     #[test]
     fn a_factor_is_found_again_after_a_reshape() {
         let g = group(&[(0, 8), (1, 2048)], &[(0, 16384)]);
-        let batch = Mark {
+        let batch = BatchDimension {
             dimension: 0,
             inner: 1,
         };
         let merged = regrouped(&g, true, batch).unwrap();
         assert_eq!(
             merged,
-            Mark {
+            BatchDimension {
                 dimension: 0,
                 inner: 2048
             }
         );
         assert_eq!(regrouped(&g, false, merged), Some(batch));
-        let sequence = Mark {
+        let sequence = BatchDimension {
             dimension: 1,
             inner: 1,
         };

@@ -7,8 +7,7 @@
 
 use super::evidence::{buffer_line, matters, shortened};
 use super::finding::{Finding, FindingKind, FindingSeverity, Safety, SavingKind};
-use crate::dataflow::flow::{names_of, reads_of, Path};
-use crate::dataflow::Graph;
+use crate::dataflow::{names_of, reads_of, Graph, Through};
 use crate::hlo::{AllocationKind, InstructionId, Opcode};
 use crate::peak::Context;
 use crate::peak::PeakBuffer;
@@ -19,7 +18,7 @@ use crate::units;
 type Pair<'c> = (&'c PeakBuffer, &'c PeakBuffer, InstructionId);
 
 /// Arguments that are donated while a copy as large is alive beside them.
-pub fn donated_in_vain(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<Finding> {
+pub fn donation_without_effect(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<Finding> {
     let module = &ctx.program.module;
     let mut budget = 100_000 + 10 * module.instructions.len();
     let mut taken: Vec<usize> = Vec::new();
@@ -42,7 +41,7 @@ pub fn donated_in_vain(ctx: &Context<'_, '_>, graph: &Graph) -> Vec<Finding> {
                 && same_array(b, old)
                 && b.size_bytes == old.size_bytes
                 && !taken.contains(at)
-                && carried_by(ctx, graph, b, looping)
+                && carried_by(ctx, b, looping)
         };
         let Some((at, new)) = ctx.peak.buffers.iter().enumerate().find(fits) else {
             continue;
@@ -68,16 +67,6 @@ fn same_array(a: &PeakBuffer, b: &PeakBuffer) -> bool {
         .is_some_and(|(a, b)| a.element_type == b.element_type && a.dimensions == b.dimensions)
 }
 
-fn path_of(ctx: &Context<'_, '_>, b: &PeakBuffer) -> Option<Path> {
-    let assignment = ctx.program.assignment.as_ref()?;
-    let index = assignment.shape_index(b.buffer?).iter();
-    Some(
-        index
-            .map(|&i| u32::try_from(i).unwrap_or(u32::MAX))
-            .collect(),
-    )
-}
-
 /// The loop in every iteration of which a donated argument is read.
 fn read_in_loop(
     ctx: &Context<'_, '_>,
@@ -86,16 +75,11 @@ fn read_in_loop(
     budget: &mut usize,
 ) -> Option<InstructionId> {
     let module = &ctx.program.module;
-    let reads = reads_of(
-        ctx.program,
-        graph,
-        b.instruction?,
-        &path_of(ctx, b)?,
-        budget,
-    );
+    let value = ctx.program.assignment.as_ref()?.value(b.buffer?)?;
+    let reads = reads_of(ctx.program, graph, &value, Through::Names, budget);
     reads.reads.iter().find_map(|r| {
         let computation = module.instruction(r.reader).computation;
-        let caller = graph.caller_of(computation)?;
+        let caller = module.caller_of(computation)?;
         // What reads it whole (to copy it over) is no slice by slice.
         let writes = module.instruction(r.reader).opcode == Opcode::DynamicUpdateSlice;
         (module.instruction(caller).opcode == Opcode::While && !writes).then_some(caller)
@@ -103,32 +87,19 @@ fn read_in_loop(
 }
 
 /// Whether a block is one of the arrays that a loop carries.
-fn carried_by(
-    ctx: &Context<'_, '_>,
-    graph: &Graph,
-    b: &PeakBuffer,
-    looping: InstructionId,
-) -> bool {
+fn carried_by(ctx: &Context<'_, '_>, b: &PeakBuffer, looping: InstructionId) -> bool {
     let module = &ctx.program.module;
     let Some(assignment) = &ctx.program.assignment else {
         return false;
     };
-    [b.buffer, b.canonical].into_iter().flatten().any(|buffer| {
-        let Some(value) = assignment.buffer(buffer).instruction else {
-            return false;
-        };
-        let i = module.instruction(value);
+    let buffers = [b.buffer, b.canonical].into_iter().flatten();
+    let mut values = buffers.filter_map(|buffer| assignment.value(buffer));
+    values.any(|value| {
+        let i = module.instruction(value.0);
         let in_body =
-            graph.caller_of(i.computation) == Some(looping) && i.opcode == Opcode::Parameter;
-        let index = assignment.shape_index(buffer).iter();
-        let path: Path = index
-            .map(|&i| u32::try_from(i).unwrap_or(u32::MAX))
-            .collect();
-        in_body
-            || value == looping
-            || names_of(ctx.program, value, &path, 8)
-                .iter()
-                .any(|n| n.0 == looping)
+            module.caller_of(i.computation) == Some(looping) && i.opcode == Opcode::Parameter;
+        let mut names = names_of(ctx.program, &value, Through::Names, 8).into_iter();
+        in_body || names.any(|n| n.0 == looping)
     })
 }
 

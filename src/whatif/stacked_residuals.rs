@@ -1,21 +1,21 @@
-//! Checkpointing layers that run in a loop. The forward loop writes each saved result, layer by
-//! layer, into a stack; the backward loop reads it slice by slice. Checkpointed, only the loop's
-//! carried value (the input of a layer) is stacked; the rest comes back for one layer at a time.
+//! Checkpointing layers that run in a loop. The forward loop stacks each result that it saves for the
+//! backward pass, a layer a slice; the backward loop reads it slice by slice. Checkpointed, only the
+//! loop's carried value (the input of a layer) is stacked; the rest comes back for one layer at a
+//! time.
 //!
 //! Of results that are computed from each other element by element, only as many need memory again
 //! as matrix products make: the rest is computed where it is used.
 //!
-//! In: base, scope. Out: stacks emptied, slices added in the backward loop's body.
+//! In: base, scope. Out: residuals emptied, slices added in the backward loop's body.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::dataflow::dimensions::propagate::Marks;
+use crate::dataflow::dimensions::batch_dimensions::BatchDimensions;
 use crate::dataflow::dimensions::NodeId;
 use crate::hlo::{ComputationId, InstructionId, Opcode};
-use crate::whatif::readers::{is_backward, readers};
 use crate::whatif::Base;
 use crate::whatif::Scenario;
 
@@ -30,7 +30,8 @@ pub(crate) struct Checkpointed {
     pub(crate) dropped_bytes: u64,
 }
 
-struct Stack {
+/// Stacked results of a forward loop that a backward loop reads.
+struct Residual {
     slot: usize,
     forward: InstructionId,
     /// The loop's leaf.
@@ -42,36 +43,36 @@ struct Stack {
     readers: Vec<InstructionId>,
 }
 
-/// Checkpoints stacks in `scope`.
+/// Checkpoints the residuals in `scope`.
 pub(crate) fn checkpoint(
     base: &Base<'_, '_>,
     scenario: &mut Scenario,
-    marks: &Marks,
+    batch_dimensions: &BatchDimensions,
     scope: &str,
     dots: bool,
 ) -> Checkpointed {
     let mut out = Checkpointed::default();
-    let mut by_loops: BTreeMap<(InstructionId, InstructionId), Vec<Stack>> = BTreeMap::new();
+    let mut by_loops: BTreeMap<(InstructionId, InstructionId), Vec<Residual>> = BTreeMap::new();
     for s in find(base, scope) {
         by_loops.entry((s.forward, s.backward)).or_default().push(s);
     }
-    for ((forward, backward), stacks) in by_loops {
-        let mut carried = carried_values(base, forward, &stacks);
+    for ((forward, backward), residuals) in by_loops {
+        let mut carried = carried_values(base, forward, &residuals);
         // Weights fetched ahead of time are carried too, but are no input of a layer.
-        if carried.iter().any(|c| !marks.of(c.1).is_empty()) {
-            carried.retain(|c| !marks.of(c.1).is_empty());
+        if carried.iter().any(|c| !batch_dimensions.of(c.1).is_empty()) {
+            carried.retain(|c| !batch_dimensions.of(c.1).is_empty());
         }
         let run = Loops {
             forward,
             backward,
             carried,
         };
-        run.checkpoint(base, scenario, &stacks, dots, &mut out);
+        run.checkpoint(base, scenario, &residuals, dots, &mut out);
     }
     out
 }
 
-fn find(base: &Base<'_, '_>, scope: &str) -> Vec<Stack> {
+fn find(base: &Base<'_, '_>, scope: &str) -> Vec<Residual> {
     let module = &base.program.module;
     let mut out = Vec::new();
     let Some(arena) = base.arenas.first() else {
@@ -86,24 +87,27 @@ fn find(base: &Base<'_, '_>, scope: &str) -> Vec<Stack> {
         if !in_scope {
             continue;
         }
-        let held = s.names.iter().filter_map(|&b| base.content(b));
-        for (node, shape) in held {
+        for &b in &s.names {
+            let Some((node, shape)) = base.content(b) else {
+                continue;
+            };
             let forward = base.values.instruction_of(node);
             if module.instruction(forward).opcode != Opcode::While || shape.dimensions.len() < 2 {
                 continue;
             }
-            let mut found: Option<Stack> = None;
-            for r in readers(base, node) {
+            let mut found: Option<Residual> = None;
+            let value = base.assignment.value(b);
+            for r in value.map_or_else(Vec::new, |v| base.readers(&v)) {
                 let Some(backward) = r.inside.filter(|&b| b != forward) else {
                     continue;
                 };
                 if !in_backward(base, backward) || in_backward(base, forward) {
                     continue;
                 }
-                let Some(point) = base.point(r.instruction) else {
+                let Some(point) = base.point(r.reader) else {
                     continue;
                 };
-                let stack = found.get_or_insert_with(|| Stack {
+                let residual = found.get_or_insert_with(|| Residual {
                     slot,
                     forward,
                     leaf: node - base.values.nodes(forward).start,
@@ -112,11 +116,12 @@ fn find(base: &Base<'_, '_>, scope: &str) -> Vec<Stack> {
                     backward,
                     readers: Vec::new(),
                 });
-                stack.last_read = stack.last_read.max(point);
-                stack.readers.push(r.instruction);
+                residual.last_read = residual.last_read.max(point);
+                residual.readers.push(r.reader);
             }
-            if let Some(stack) = found.filter(|s| s.rounds > 1) {
-                out.push(stack);
+            if let Some(mut residual) = found.filter(|s| s.rounds > 1) {
+                residual.readers.sort_unstable();
+                out.push(residual);
                 break;
             }
         }
@@ -128,14 +133,14 @@ fn find(base: &Base<'_, '_>, scope: &str) -> Vec<Stack> {
 fn in_backward(base: &Base<'_, '_>, of: InstructionId) -> bool {
     let module = &base.program.module;
     if !module.instruction(of).op_name.is_empty() {
-        return is_backward(base, of);
+        return base.is_backward(of);
     }
     let body = module.called(of).first();
     body.is_some_and(|&c| {
         module
             .computation(c)
             .instructions()
-            .any(|i| is_backward(base, i))
+            .any(|i| base.is_backward(i))
     })
 }
 
@@ -152,7 +157,7 @@ impl Loops {
         &self,
         base: &Base<'_, '_>,
         scenario: &mut Scenario,
-        stacks: &[Stack],
+        residuals: &[Residual],
         dots: bool,
         out: &mut Checkpointed,
     ) {
@@ -162,19 +167,19 @@ impl Loops {
         let (carried, backward) = (&self.carried, self.backward);
         let classes = Classes::of(base, body);
         let inputs = classes.stacked_unchanged(base, body, carried);
-        let (kept, other): (Vec<&Stack>, Vec<&Stack>) =
-            stacks.iter().partition(|s| inputs.contains(&s.leaf));
+        let (kept, other): (Vec<&Residual>, Vec<&Residual>) =
+            residuals.iter().partition(|s| inputs.contains(&s.leaf));
         out.kept += kept.len();
-        let size = |s: &Stack, scenario: &Scenario| {
+        let size = |s: &Residual, scenario: &Scenario| {
             let arena = scenario.arenas.first();
             arena
                 .and_then(|a| a.items.get(s.slot))
                 .map_or(0, |i| i.size_bytes)
         };
         if kept.is_empty() {
-            keep_carried(base, scenario, stacks, carried);
+            keep_carried(base, scenario, residuals, carried);
         }
-        let mut by_class: BTreeMap<u32, Vec<&Stack>> = BTreeMap::new();
+        let mut by_class: BTreeMap<u32, Vec<&Residual>> = BTreeMap::new();
         for s in other {
             by_class
                 .entry(classes.of_leaf(base, body, s.leaf))
@@ -193,8 +198,8 @@ impl Loops {
             members.sort_by_key(|s| (size(s, scenario), s.slot));
             let keep = if dots { products } else { 0 };
             out.kept += keep;
-            let dropped: Vec<&Stack> = members.split_off(keep);
-            let mut again: Vec<(&Stack, u64)> = Vec::new();
+            let dropped: Vec<&Residual> = members.split_off(keep);
+            let mut again: Vec<(&Residual, u64)> = Vec::new();
             for s in dropped {
                 let bytes = size(s, scenario);
                 out.dropped += 1;
@@ -223,7 +228,7 @@ impl Loops {
 
 /// A slice is there from the start of the backward loop's body to its last use. Where the base
 /// holds the slice in a buffer of its own, that buffer begins earlier instead.
-fn come_back(base: &Base<'_, '_>, scenario: &mut Scenario, s: &Stack, bytes: u64, start: u32) {
+fn come_back(base: &Base<'_, '_>, scenario: &mut Scenario, s: &Residual, bytes: u64, start: u32) {
     let holds = |b: crate::hlo::BufferId| {
         let i = base.assignment.buffer(b).instruction;
         i.is_some_and(|i| s.readers.binary_search(&i).is_ok())
@@ -248,13 +253,13 @@ fn come_back(base: &Base<'_, '_>, scenario: &mut Scenario, s: &Stack, bytes: u64
 fn keep_carried(
     base: &Base<'_, '_>,
     scenario: &mut Scenario,
-    stacks: &[Stack],
+    residuals: &[Residual],
     carried: &[(u32, NodeId)],
 ) {
     let Some(arena) = base.arenas.first() else {
         return;
     };
-    let ranges = stacks.iter().filter_map(|s| arena.slots.get(s.slot));
+    let ranges = residuals.iter().filter_map(|s| arena.slots.get(s.slot));
     let ranges: Vec<(u32, u32)> = ranges.flat_map(|s| s.item.ranges.clone()).collect();
     let (Some(start), Some(end)) = (
         ranges.iter().map(|r| r.0).min(),
@@ -262,7 +267,7 @@ fn keep_carried(
     ) else {
         return;
     };
-    let rounds = stacks.iter().map(|s| s.rounds).max().unwrap_or(1);
+    let rounds = residuals.iter().map(|s| s.rounds).max().unwrap_or(1);
     for &(_, node) in carried {
         let i = base.values.instruction_of(node);
         let mut at = base.values.nodes(i).start;
@@ -290,24 +295,22 @@ fn body_start(base: &Base<'_, '_>, of: InstructionId) -> u32 {
         .unwrap_or(0)
 }
 
-fn body_parameter(base: &Base<'_, '_>, body: ComputationId) -> Option<InstructionId> {
-    let module = &base.program.module;
-    let mut all = module.computation(body).instructions();
-    all.find(|&i| module.instruction(i).opcode == Opcode::Parameter)
-}
-
 /// Leaves that a loop changes as a whole from round to round (neither invariant nor stacked):
 /// leaf, and its node at the body's parameter.
-fn carried_values(base: &Base<'_, '_>, of: InstructionId, stacks: &[Stack]) -> Vec<(u32, NodeId)> {
+fn carried_values(
+    base: &Base<'_, '_>,
+    of: InstructionId,
+    residuals: &[Residual],
+) -> Vec<(u32, NodeId)> {
     let module = &base.program.module;
     let Some(&body) = module.called(of).first() else {
         return Vec::new();
     };
-    let (Some(parameter), Some(root)) = (body_parameter(base, body), module.computation(body).root)
+    let (Some(parameter), Some(root)) = (module.parameter(body, 0), module.computation(body).root)
     else {
         return Vec::new();
     };
-    let stacked: FxHashSet<u32> = stacks.iter().map(|s| s.leaf).collect();
+    let stacked: FxHashSet<u32> = residuals.iter().map(|s| s.leaf).collect();
     let mut out = Vec::new();
     for (k, &o) in module.operands(root).iter().enumerate() {
         let at = base.values.element(root, k);
@@ -356,14 +359,11 @@ impl Classes {
             for i in module.computation(c).instructions() {
                 for node in base.values.nodes(i) {
                     if !out.class.contains_key(&node) {
-                        out.flood(base, &inside, node, next);
+                        out.spread(base, &inside, node, next);
                         next += 1;
                     }
                 }
-                if matches!(
-                    module.instruction(i).opcode,
-                    Opcode::Dot | Opcode::Convolution
-                ) {
+                if module.instruction(i).opcode.is_product() {
                     if let Some(&c) = base.values.nodes(i).next().and_then(|n| out.class.get(&n)) {
                         *out.products.entry(c).or_default() += 1;
                     }
@@ -373,7 +373,7 @@ impl Classes {
         out
     }
 
-    fn flood(
+    fn spread(
         &mut self,
         base: &Base<'_, '_>,
         inside: &FxHashSet<ComputationId>,
@@ -387,11 +387,7 @@ impl Classes {
                 continue;
             }
             self.class.insert(node, class);
-            for &l in base.values.links_at(node) {
-                let Some(l) = base.values.links.get(l as usize).filter(|l| l.elementwise) else {
-                    continue;
-                };
-                let other = if l.a == node { l.b } else { l.a };
+            for (_, other) in base.values.neighbours(node).filter(|n| n.0.elementwise) {
                 let c = module
                     .instruction(base.values.instruction_of(other))
                     .computation;
@@ -436,14 +432,9 @@ impl Classes {
                     }
                     continue;
                 }
-                for &l in base.values.links_at(node) {
-                    let Some(l) = base.values.links.get(l as usize).filter(|l| l.elementwise)
-                    else {
-                        continue;
-                    };
-                    // Forward only: to results, which come second, or from a stack to what was
-                    // written into it.
-                    let other = if l.a == node { l.b } else { l.a };
+                // Forward only: to results, which come second, or from a stacked array to what was written
+                // into it.
+                for (l, other) in base.values.neighbours(node).filter(|n| n.0.elementwise) {
                     let i = module.instruction(base.values.instruction_of(other));
                     let writes = i.opcode == Opcode::DynamicUpdateSlice;
                     let forward = l.a == node || writes;
@@ -458,20 +449,7 @@ impl Classes {
 }
 
 fn passes(opcode: Opcode) -> bool {
-    matches!(
-        opcode,
-        Opcode::Parameter
-            | Opcode::Tuple
-            | Opcode::GetTupleElement
-            | Opcode::Fusion
-            | Opcode::Bitcast
-            | Opcode::Reshape
-            | Opcode::Copy
-            | Opcode::CopyStart
-            | Opcode::CopyDone
-            | Opcode::Transpose
-            | Opcode::OptBarrier
-    )
+    opcode.renames() || opcode.moves() || matches!(opcode, Opcode::Parameter | Opcode::Fusion)
 }
 
 /// A computation and the fusions in it.
