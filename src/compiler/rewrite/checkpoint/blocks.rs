@@ -24,6 +24,8 @@ pub(crate) struct Passes {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Blocks(pub(crate) Vec<usize>);
 
+/// A layer of more segments than this is not found.
+const LONGEST_PERIOD: usize = 64;
 /// More beginnings than this are not tried.
 const MOST_ENTRIES: usize = 40;
 
@@ -157,14 +159,16 @@ fn repeated(graph: &Graph, passes: &Passes, reached: &[bool], chain: &[usize]) -
     let (cuts, signatures) = segments(graph, passes, reached, chain);
     let n = signatures.len();
     let mut best: Option<(usize, usize, usize)> = None; // covered, period, from
-    for period in 1..=n / 2 {
-        for from in 0..=n - 2 * period {
+    for period in 1..=(n / 2).min(LONGEST_PERIOD) {
+        let mut from = 0;
+        while from + period < n {
             let same = (from..n - period).take_while(|&s| signatures[s] == signatures[s + period]);
-            let rounds = same.count() / period + 1;
-            let covered = rounds * period;
-            if rounds > 1 && best.is_none_or(|b| covered > b.0) {
+            let run = same.count();
+            let covered = (run / period + 1) * period;
+            if run >= period && best.is_none_or(|b| covered > b.0) {
                 best = Some((covered, period, from));
             }
+            from += run + 1;
         }
     }
     let (covered, period, from) = best?;

@@ -60,7 +60,7 @@ pub(crate) fn checkpoint(
         true => Err(nothing(
             "checkpoint",
             value,
-            "no layers of that scope, in a loop or written out alike, whose forward values the backward pass waits for",
+            "no layers of that scope, in a loop or written out alike, of which the backward pass uses more than the input",
         )),
         false => Ok(said.join("; ")),
     }

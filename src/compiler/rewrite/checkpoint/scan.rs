@@ -57,6 +57,7 @@ pub(crate) fn checkpoint(module: &mut Editable, within: usize, wanted: &Wanted<'
 /// The forward loop of which `backward` reads stacks.
 fn pair_of(module: &Editable, backward: Loop, loops: &[Loop]) -> Option<Pair> {
     let outer = Graph::of(&module.computations[backward.within])?;
+    let mut bodies: FxHashMap<usize, Option<Graph>> = FxHashMap::default();
     let mut found: Option<Pair> = None;
     for (carried, start) in backward.start(module)?.into_iter().enumerate() {
         let Some(from) = outer.position(start).map(|at| &outer.nodes[at]) else {
@@ -71,7 +72,11 @@ fn pair_of(module: &Editable, backward: Loop, loops: &[Loop]) -> Option<Pair> {
         if found.as_ref().is_some_and(|p| p.forward != forward) {
             continue;
         }
-        let Some((_, counter)) = stacked(module, forward, from.number) else {
+        let body = bodies
+            .entry(forward.body)
+            .or_insert_with(|| Graph::of(&module.computations[forward.body]));
+        let body = body.as_ref();
+        let Some((_, counter)) = body.and_then(|b| stacked(b, from.number)) else {
             continue;
         };
         let pair = found.get_or_insert_with(|| Pair {
@@ -87,13 +92,9 @@ fn pair_of(module: &Editable, backward: Loop, loops: &[Loop]) -> Option<Pair> {
     found
 }
 
-/// What a loop writes into its part `index`, one slice a round, and the part that counts the rounds.
-fn stacked(module: &Editable, l: Loop, index: usize) -> Option<(usize, usize)> {
-    let body = Graph::of(&module.computations[l.body])?;
-    stacked_in(&body, index)
-}
-
-fn stacked_in(body: &Graph, index: usize) -> Option<(usize, usize)> {
+/// What a loop's body writes into its part `index`, one slice a round, and the part that counts the
+/// rounds.
+fn stacked(body: &Graph, index: usize) -> Option<(usize, usize)> {
     let update = &body.nodes[body.returned(index)?];
     let [into, what, round, ..] = update.operands[..] else {
         return None;
@@ -124,9 +125,12 @@ fn roll(module: &mut Editable, pair: &Pair, wanted: &Wanted<'_>) -> Option<Rolle
     let mut stacks: Vec<usize> = pair.stacks.values().copied().collect();
     stacks.sort_unstable();
     for &stack in &stacks {
-        let mut value = stacked_in(&forward, stack)?.0;
-        while forward.nodes[value].opcode == Opcode::Reshape {
-            value = forward.nodes[value].operands[0];
+        let mut value = stacked(&forward, stack)?.0;
+        while let (Opcode::Reshape, Some(&of)) = (
+            forward.nodes[value].opcode,
+            forward.nodes[value].operands.first(),
+        ) {
+            value = of;
         }
         kept.entry(value).or_insert(stack);
         rounds = *forward.nodes[forward.returned(stack)?].dimensions.first()?;
@@ -141,7 +145,7 @@ fn roll(module: &mut Editable, pair: &Pair, wanted: &Wanted<'_>) -> Option<Rolle
         }
         let carried = parts.get(n.operands.first()?);
         if let Some(&stack) = carried.and_then(|c| pair.stacks.get(c)) {
-            slices.push((at, stacked_in(&forward, stack)?.0, stack));
+            slices.push((at, stacked(&forward, stack)?.0, stack));
             index = index.or(n.operands.get(1).copied());
         }
     }
@@ -363,18 +367,16 @@ impl Work<'_> {
 
     /// Whether it is a layer's part of what the loop does not change: a weight.
     fn is_slice_of_fixed(&self, at: usize) -> bool {
-        let n = &self.forward.nodes[at];
-        let Some(&of) = n.operands.first() else {
-            return false;
-        };
-        match n.opcode {
-            Opcode::Reshape => self.is_slice_of_fixed(of),
-            Opcode::DynamicSlice => {
-                let part = self.got.get(&of);
-                part.is_some_and(|&index| self.is_fixed(of, index))
-            }
-            _ => false,
+        let mut n = &self.forward.nodes[at];
+        while let (Opcode::Reshape, Some(&of)) = (n.opcode, n.operands.first()) {
+            n = &self.forward.nodes[of];
         }
+        let of = n.operands.first().copied();
+        let fixed = |of: usize| {
+            let part = self.got.get(&of);
+            part.is_some_and(|&index| self.is_fixed(of, index))
+        };
+        n.opcode == Opcode::DynamicSlice && of.is_some_and(fixed)
     }
 }
 
