@@ -69,6 +69,7 @@
 //! | feature | default | adds | costs |
 //! |---|---|---|---|
 //! | `cli` | yes | `cli`, the `xpeak` command | clap |
+//! | `compiler` | yes | [compiler], programs compiled again by the user's own compiler | libloading, rustix, sha2 |
 //! | `charts` | yes | `chart`, PNG and SVG pictures | plotters, tiny-skia, a font |
 //!
 //! Each works without the other; `default-features = false` leaves the analyses and the text formats.
@@ -86,6 +87,8 @@ pub mod chart;
 pub mod chips;
 #[cfg(feature = "cli")]
 pub mod cli;
+#[cfg(feature = "compiler")]
+pub mod compiler;
 pub mod dataflow;
 pub mod devices;
 mod error;

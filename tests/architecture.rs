@@ -23,6 +23,7 @@ const ROOMS: &[&[&str]] = &[
     &["findings"],
     &["whatif", "report"],
     &["triage"],
+    &["compiler"],
     &["render", "chart"],
     &["cli"],
     &["lib", "main"],

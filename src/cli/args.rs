@@ -3,7 +3,9 @@
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
-use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use super::edit_args::EditArgs;
 
 use crate::error::{Error, Result};
 use crate::hlo::MemorySpace;
@@ -11,7 +13,6 @@ use crate::render::Style;
 use crate::report::Options;
 use crate::source::Select;
 use crate::units;
-use crate::whatif::{Edit, KINDS};
 
 /// What fills TPU and GPU memory at the peak of a JAX/XLA program, why, and what to change.
 #[derive(Debug, Parser)]
@@ -41,6 +42,12 @@ pub enum Command {
     Whatif(WhatIfArgs),
     /// The least risky set of changes that fits
     Plan(PlanArgs),
+    /// The program compiled again from its dump by your own compiler, without a device
+    Compile(CompileArgs),
+    /// Whether the program fits other chips: compiled for each
+    Fits(FitsArgs),
+    /// What each memory flag of the compiler does to this program: compiled with each
+    Flags(FlagsArgs),
     /// Terms, findings, interventions and flags, offline
     Explain {
         /// What to explain [default: list the topics]
@@ -201,6 +208,9 @@ pub struct WhatIfArgs {
     /// What to change.
     #[command(flatten)]
     pub edits: EditArgs,
+    /// Whether to ask the compiler.
+    #[command(flatten)]
+    pub measure: MeasureArgs,
     /// Folder for whatif.png, the two timelines
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<PathBuf>,
@@ -210,66 +220,6 @@ pub struct WhatIfArgs {
     /// How to print.
     #[command(flatten)]
     pub answer: AnswerArgs,
-}
-
-/// One option for each kind of edit, as often as wanted.
-#[derive(Debug, Clone, Default)]
-pub struct EditArgs {
-    /// Options and their values, as they stand on the command line.
-    given: Vec<(&'static str, Option<String>)>,
-}
-
-impl EditArgs {
-    /// The edits, in the order given.
-    ///
-    /// # Errors
-    /// As [`Edit::parse`].
-    pub fn edits(&self) -> Result<Vec<Edit>> {
-        let given = self.given.iter();
-        given
-            .map(|(name, value)| Edit::parse(name, value.as_deref()))
-            .collect()
-    }
-}
-
-impl Args for EditArgs {
-    fn augment_args(command: clap::Command) -> clap::Command {
-        KINDS.iter().fold(command, |command, kind| {
-            let arg = Arg::new(kind.name).long(kind.name).help(kind.help);
-            command.arg(match kind.value {
-                Some(value) => arg.value_name(value).action(ArgAction::Append),
-                None => arg.action(ArgAction::SetTrue),
-            })
-        })
-    }
-
-    fn augment_args_for_update(command: clap::Command) -> clap::Command {
-        Self::augment_args(command)
-    }
-}
-
-impl FromArgMatches for EditArgs {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let mut out = Self::default();
-        out.update_from_arg_matches(matches)?;
-        Ok(out)
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        let mut found: Vec<(usize, &'static str, Option<String>)> = Vec::new();
-        for kind in KINDS {
-            let at = matches.indices_of(kind.name).into_iter().flatten();
-            if kind.value.is_some() {
-                let values = matches.get_many::<String>(kind.name).into_iter().flatten();
-                found.extend(at.zip(values).map(|(i, v)| (i, kind.name, Some(v.clone()))));
-            } else if matches.get_flag(kind.name) {
-                found.extend(at.take(1).map(|i| (i, kind.name, None)));
-            }
-        }
-        found.sort();
-        self.given = found.into_iter().map(|f| (f.1, f.2)).collect();
-        Ok(())
-    }
 }
 
 /// Arguments of `plan`.
@@ -287,6 +237,109 @@ pub struct PlanArgs {
     /// How to print.
     #[command(flatten)]
     pub answer: AnswerArgs,
+}
+
+/// Which compiler, and within what.
+#[derive(Debug, Args, Clone)]
+pub struct CompilerArgs {
+    /// The compiler: libtpu.so, or a Python environment that has it
+    /// [default: XPEAK_COMPILER, else the active Python environment's]
+    #[arg(long, value_name = "PATH")]
+    pub compiler: Option<PathBuf>,
+    /// Compile again what was compiled before
+    #[arg(long)]
+    pub no_cache: bool,
+    /// Seconds that one compile may take
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..))]
+    pub timeout: u64,
+    /// Memory of this machine that one compile may take [default: nine tenths of what is free]
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<String>,
+    /// Compiles at once [default: by processors and memory]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub jobs: Option<u16>,
+}
+
+/// Arguments of `compile`.
+#[derive(Debug, Args, Clone)]
+pub struct CompileArgs {
+    /// What to read.
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// The compiler.
+    #[command(flatten)]
+    pub compiler: CompilerArgs,
+    /// Chip and shape, v6e:2x2, or the chip alone [default: the dump's]
+    #[arg(long, value_name = "TOPOLOGY")]
+    pub topology: Option<String>,
+    /// A compiler flag and its value, as often as wanted
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub flag: Vec<String>,
+    /// Folder to keep the compiler's whole dump in
+    #[arg(long, value_name = "DIR")]
+    pub keep_dump: Option<PathBuf>,
+    /// How to print.
+    #[command(flatten)]
+    pub answer: AnswerArgs,
+}
+
+/// Arguments of `fits`.
+#[derive(Debug, Args, Clone)]
+pub struct FitsArgs {
+    /// What to read.
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// Chips and shapes to compile for
+    #[arg(
+        long,
+        value_name = "TOPOLOGY,...",
+        required = true,
+        value_delimiter = ','
+    )]
+    pub on: Vec<String>,
+    /// The compiler.
+    #[command(flatten)]
+    pub compiler: CompilerArgs,
+    /// How to print.
+    #[command(flatten)]
+    pub answer: AnswerArgs,
+}
+
+/// Arguments of `flags`.
+#[derive(Debug, Args, Clone)]
+pub struct FlagsArgs {
+    /// What to read.
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// The compiler.
+    #[command(flatten)]
+    pub compiler: CompilerArgs,
+    /// Chip and shape, v6e:2x2, or the chip alone [default: the dump's]
+    #[arg(long, value_name = "TOPOLOGY")]
+    pub topology: Option<String>,
+    /// How to print.
+    #[command(flatten)]
+    pub answer: AnswerArgs,
+}
+
+/// Whether and how the compiler is asked.
+#[derive(Debug, Args, Clone)]
+pub struct MeasureArgs {
+    /// Make the changes in the dump's unoptimised module and compile it: a measured figure
+    #[arg(long)]
+    pub compile: bool,
+    /// With --compile: chip and shape, v6e:2x2, or the chip alone [default: the dump's]
+    #[arg(long, value_name = "TOPOLOGY", requires = "compile")]
+    pub topology: Option<String>,
+    /// With --compile: a compiler flag and its value
+    #[arg(long, value_name = "NAME=VALUE", requires = "compile")]
+    pub flag: Vec<String>,
+    /// With --compile: folder to keep the compiler's whole dump in
+    #[arg(long, value_name = "DIR", requires = "compile")]
+    pub keep_dump: Option<PathBuf>,
+    /// The compiler.
+    #[command(flatten)]
+    pub compiler: CompilerArgs,
 }
 
 /// Arguments of `completions`.

@@ -3,6 +3,10 @@
 //! In: arguments. Out: bytes and an exit code. May use: every room.
 
 mod args;
+mod compile;
+mod compile_many;
+mod compile_whatif;
+mod edit_args;
 mod output;
 #[cfg(feature = "charts")]
 mod pictures;
@@ -21,6 +25,9 @@ use args::Cli;
 
 /// Runs the program with the process's arguments.
 pub fn main() -> ExitCode {
+    if let Some(code) = crate::compiler::child_main() {
+        return code;
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(e) => {

@@ -31,6 +31,10 @@ pub(crate) fn whatif(args: WhatIfArgs) -> Result<u8> {
         .hbm_capacity_bytes
         .filter(|_| options.space.0 == 0);
     let module = program(&loaded)?;
+    if args.measure.compile {
+        let findings = findings(&report, &options);
+        return super::compile_whatif::whatif(&args, &options, module, &edits, findings);
+    }
     let (result, chart) = whatif::whatif(
         &module.program,
         &WhatIfOptions {

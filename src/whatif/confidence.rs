@@ -6,6 +6,8 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
+    /// The changed program was compiled.
+    Measured,
     /// Only sizes and aliases change.
     Exact,
     /// Live ranges were edited, replayed and packed again.
@@ -20,6 +22,8 @@ impl Confidence {
     /// by a twentieth where nothing unusual happened.
     pub fn reserve(self, capacity: u64) -> u64 {
         match self {
+            // The compiler's own figure is what its check compares with the device.
+            Confidence::Measured => 0,
             Confidence::Exact => capacity / 100,
             Confidence::Simulated => capacity / 20,
             Confidence::UpperBound => capacity / 10,
@@ -29,6 +33,7 @@ impl Confidence {
     /// The name in JSON.
     pub fn name(self) -> &'static str {
         match self {
+            Confidence::Measured => "measured",
             Confidence::Exact => "exact",
             Confidence::Simulated => "simulated",
             Confidence::UpperBound => "upper_bound",

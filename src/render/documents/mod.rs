@@ -1,6 +1,8 @@
 //! What each command has to say, as a [`Document`](super::Document); one file a command.
 
 mod buffers;
+#[cfg(feature = "compiler")]
+mod compile;
 mod explain;
 mod findings;
 mod inventory;
@@ -13,6 +15,8 @@ mod triage;
 mod whatif;
 
 pub use buffers::buffers;
+#[cfg(feature = "compiler")]
+pub use compile::{compile, compile_figures, fits, fits_table, flags, flags_table, measured};
 pub use explain::{catalogue, explanation, topic_list};
 pub use inventory::{inventory, modules_of_files};
 pub use plan::{overview, plan};
